@@ -1,0 +1,1 @@
+"""Optimisers for language-model heads built on the packing solvers."""

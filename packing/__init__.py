@@ -1,0 +1,1 @@
+"""Row clouds: what is measured, what cannot be beaten, and solvers that separate rows."""
