@@ -1,0 +1,1 @@
+"""The momentum that ships with the package: how it is trained, rounded, written and described."""
