@@ -1,0 +1,1 @@
+"""All-pairs passes over the rows of a cloud; `impl=` chooses how, `"auto"` by default."""

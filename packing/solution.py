@@ -1,0 +1,57 @@
+"""What a solver returns, and how its passes are told to whoever watches."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Progress(NamedTuple):
+    """One iterate as its all-pairs pass saw it (working precision, so an estimate)."""
+
+    passes: int
+    """All-pairs passes spent so far, this one included."""
+    rho: float
+    """Separation over diameter of the iterate."""
+    alignment: float
+    """`<A,S> / (D(S) sqrt(d/(2(d+1))) sum_i ||a_i||)` of the iterate."""
+    cosine: float
+    """`<A,S> / (||A|| ||S||)` of the iterate, Frobenius norms."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """An update with its figures, exact to float64 rounding of the entries of `update`.
+
+    `delta`, `diameter`, `rho`, `alignment` and `cosine` are measured on the rows that take part
+    (all of them without a mask) of `update` as returned, in its dtype.
+    """
+
+    update: Tensor
+    """`S`, shape (V, d), centred, dtype and device of the momentum, `D(S) <= diameter` asked."""
+    delta: float
+    """`min_{i<j} ||s_i - s_j||`; 0.0 for a zero update, `inf` with fewer than two rows."""
+    diameter: float
+    """`max_{i<j} ||s_i - s_j||`."""
+    rho: float
+    """`delta / diameter`, between 0 and 1; 0.0 for a zero update."""
+    alignment: float
+    """`<A,S> / (D(S) sqrt(d/(2(d+1))) sum_i ||a_i||)`, between -1 and 1."""
+    cosine: float
+    """`<A,S> / (||A|| ||S||)`, Frobenius norms."""
+    bound: float
+    """Upper bound on `rho` over every cloud of this many rows in this dimension."""
+    closest: tuple[int, int]
+    """The pair of rows at the separation; (-1, -1) if there is none."""
+    farthest: tuple[int, int]
+    """The pair of rows at the diameter; (-1, -1) if there is none."""
+    passes: int
+    """All-pairs passes spent, the certifying one included."""
+    met: bool
+    """Whether the alignment floor is met."""
+    stop: str
+    """Why the solver stopped and what to do next, in words."""
+    state: Tensor
+    """Row positions, shape (rows that take part, d); pass it as `state=` to go on from here."""
+    history: tuple[Progress, ...] = field(repr=False)
+    """One entry per all-pairs pass of the solver."""
