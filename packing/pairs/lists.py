@@ -12,7 +12,7 @@ from torch import Tensor
 
 from packing.pairs.results import Forces
 from packing.pairs.rows import Rows, prepare
-from packing.pairs.screen import bound
+from packing.pairs.screen import ROUNDOFF, bound
 from packing.pairs.summation import (
     Pairs,
     Total,
@@ -24,7 +24,7 @@ from packing.pairs.summation import (
     symmetric_pattern,
 )
 from packing.pairs.sweep import sweep
-from packing.pairs.tiles import locate
+from packing.pairs.tiles import locate, positions
 
 
 class TooManyPairs(ValueError):
@@ -123,7 +123,8 @@ def collect(rows: Rows, low: float, high: float, max_pairs: int) -> tuple[Pairs,
         The pairs with their q in the working dtype, and each row's nearest and farthest q.
     """
     dtype = rows.augmented.dtype
-    slack = bound(rows.squares, rows.residuals, 2.0**-24, rows.dim, dtype, dtype)
+    u = ROUNDOFF[dtype]
+    slack = bound(rows.squares, u * rows.squares.sqrt(), u, rows.dim, dtype, dtype)
     listed = [
         Pairs(*torch.zeros(2, 0, dtype=torch.int64, device=slack.device), slack[:0].to(dtype))
     ]
@@ -135,7 +136,7 @@ def collect(rows: Rows, low: float, high: float, max_pairs: int) -> tuple[Pairs,
             torch.minimum(nearest[part], tile.nearest[k], out=nearest[part])
             torch.maximum(farthest[part], tile.farthest[k], out=farthest[part])
         room = float(slack[tile.block].max() + slack[tile.columns].max())
-        flat = active(tile, low + room, high - room)
+        flat = positions(active(tile, low + room, high - room))
         i, j = locate(flat, tile.block, tile.columns)
         q = tile.at(flat)
         doubt = slack[i] + slack[j]

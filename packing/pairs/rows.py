@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-CHUNK = 1 << 18
-"""Entries handled at a time in float64."""
+CHUNK = 1 << 16
+"""Entries handled at a time in float64: half a megabyte, to stay in a CPU's cache."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,9 @@ class Rows:
     mean: Tensor
     """Mean of the scaled rows, shape (d,), float64."""
     augmented: Tensor
-    """`[x, ||x||^2, 1]`, shape (n, d+2), working dtype."""
+    """`[x, ||s - mean||^2, 1]`, shape (n, d+2), working dtype, rounded from float64."""
     squares: Tensor
     """`||s_i - mean||^2` before rounding, shape (n,), float64."""
-    residuals: Tensor
-    """`||x_i - (s_i - mean)||`, the rounding of each row, shape (n,), float64."""
 
     def __len__(self) -> int:
         """Count of the rows that take part."""
@@ -54,19 +52,21 @@ class Rows:
         rows = self.augmented[part]
         return torch.cat([-2 * rows[:, :-2], rows[:, -1:], rows[:, -2:-1]], 1)
 
-    def scaled(self, which: Tensor | slice) -> Tensor:
-        """Rows as given times `2^-exponent`, shape (k, d), float64, exact."""
+    def given(self, which: Tensor | slice) -> Tensor:
+        """Rows as given, shape (k, d); a view of the source where it can be."""
         if self.index is not None:
             which = self.index[which]
-        if isinstance(which, slice):
-            rows = self.source[which].to(torch.float64, copy=True)
-        else:
-            rows = self.source.index_select(0, which).double()
-        return shift_down(rows, self.exponent)
+        return (
+            self.source[which] if isinstance(which, slice) else self.source.index_select(0, which)
+        )
+
+    def scaled(self, which: Tensor | slice) -> Tensor:
+        """Rows as given times `2^-exponent`, shape (k, d), float64, exact, a fresh tensor."""
+        return shift_down(self.given(which).to(torch.float64, copy=True), self.exponent)
 
     def centred(self, part: slice) -> Tensor:
-        """Rows `part` scaled and centred, shape (k, d), float64."""
-        return self.scaled(part) - self.mean
+        """Rows `part` scaled and centred, shape (k, d), float64, a fresh tensor."""
+        return self.scaled(part).sub_(self.mean)
 
     def differences(self, i: Tensor, j: Tensor) -> Tensor:
         """`s_i - s_j` scaled, shape (k, d), float64: O(k d) memory, so pass pairs in chunks."""
@@ -104,30 +104,27 @@ def prepare(S: Tensor, *, mask: Tensor | None = None, exponent: int | None = Non
     n, d = (len(S) if index is None else len(index)), S.shape[1]
     step = max(1, CHUNK // max(1, d))
     parts = [slice(a, min(a + step, n)) for a in range(0, n, step)]
-    raw = Rows(S, index, 0, S, S, S, S)
+    raw = Rows(S, index, 0, S, S, S)
     peak = 0.0
     if n and d:
-        peak = float(torch.stack([raw.scaled(p).abs_().max() for p in parts]).max())
+        peak = float(torch.stack([raw.given(p).abs().max() for p in parts]).max())
     if not math.isfinite(peak):
         raise ValueError(f"S has an entry that is not finite (largest magnitude {peak}): mask it")
     exponent = power_of_two(peak) if exponent is None else exponent
-    raw = Rows(S, index, exponent, S, S, S, S)
+    raw = Rows(S, index, exponent, S, S, S)
     mean = torch.zeros(d, dtype=torch.float64, device=S.device)
     for p in parts:
         mean += raw.scaled(p).sum(0)
     mean /= max(1, n)
-    raw = Rows(S, index, exponent, mean, S, S, S)
-    dtype = working_dtype(S)
-    augmented = torch.ones(n, d + 2, dtype=dtype, device=S.device)
+    raw = Rows(S, index, exponent, mean, S, S)
+    augmented = torch.ones(n, d + 2, dtype=working_dtype(S), device=S.device)
     squares = torch.zeros(n, dtype=torch.float64, device=S.device)
-    residuals = torch.zeros_like(squares)
     for p in parts:
         exact = raw.centred(p)
         augmented[p, :d] = exact
-        squares[p] = exact.square().sum(1)
-        residuals[p] = exact.sub_(augmented[p, :d]).square_().sum(1).sqrt_()
-        augmented[p, d] = augmented[p, :d].double().square().sum(1)
-    return Rows(S, index, exponent, mean, augmented, squares, residuals)
+        squares[p] = exact.square_().sum(1)
+    augmented[:, d] = squares
+    return Rows(S, index, exponent, mean, augmented, squares)
 
 
 def working_dtype(S: Tensor) -> torch.dtype:

@@ -11,8 +11,6 @@ subtracted from their squared norms before the product: each entry of a tile is 
 lower bound, `q_ij` lies in `[tile_ij, tile_ij + 2 (e_i + e_j)]`, and no elementwise work is added.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -36,76 +34,97 @@ OPERANDS = {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-8}
 """Rounding of float32 operands that `torch.get_float32_matmul_precision` allows (tf32, bf16)."""
 
 
-@dataclass(frozen=True)
 class Screen:
     """Rows in one format, ready to give tiles of lower bounds."""
 
-    right: Tensor
-    """`[x~, ||x||^2 - e, 1]`, or bare `x~` in formats that cannot hold the norms."""
-    lowered: Tensor
-    """`||x||^2 - e`, shape (n,), the tile's dtype."""
-    slack: Tensor
-    """`e`, shape (n,), the tile's dtype, rounded up."""
+    def __init__(self, x: Tensor, lowered: Tensor, slack: Tensor):
+        """Take rounded rows `x~`, `||x||^2 - e` and `e`, the last two in the tile's dtype."""
+        self.x = x
+        self.lowered = lowered
+        self.slack = slack
+        self.right = x
+        if x.dtype == lowered.dtype:
+            ones = torch.ones_like(lowered)
+            self.right = torch.cat([x, lowered[:, None], ones[:, None]], 1)
+        self._left = x[:0]
+        self._start = -1
+        self._buffer = lowered[:0]
+        self._slack: dict[int, Tensor] = {}
 
     def tile(self, rows: slice, columns: slice) -> Tensor:
-        """Lower bounds on `q_ij`, shape (rows, columns); the diagonal repeats another entry."""
-        if self.right.dtype == self.lowered.dtype:
-            part = self.right[rows]
-            left = torch.cat([-2 * part[:, :-2], part[:, -1:], part[:, -2:-1]], 1)
-            tile = torch.mm(left, self.right[columns].T)
+        """Lower bounds on `q_ij`, shape (rows, columns), valid until the next call.
+
+        The diagonal, where i = j, repeats another entry.
+        """
+        if rows.start != self._start:
+            self._start = rows.start
+            self._left = self.left_factor(rows)
+        right = self.right[columns]
+        shape = len(self._left), len(right)
+        if self._buffer.numel() < shape[0] * shape[1]:
+            self._buffer = self.lowered.new_zeros(shape[0] * shape[1])
+        tile = self._buffer[: shape[0] * shape[1]].view(shape)
+        if self.right is self.x:
+            torch.add(self.lowered[rows, None], self.lowered[columns], out=tile)
+            self._subtract(tile, right)
         else:
-            tile = self._narrow(rows, columns)
+            torch.mm(self._left, right.T, out=tile)
         if rows == columns:
             tile.diagonal().copy_(tile[0, 1].clone())
         return tile
 
-    def _narrow(self, rows: slice, columns: slice) -> Tensor:
-        norms = self.lowered[rows, None] + self.lowered[columns]
-        left, right = self.right[rows], self.right[columns].T
-        if left.device.type == "cuda":
-            return norms.sub_(torch.mm(left, right, out_dtype=torch.float32), alpha=2)
-        product = torch.mm(left, right).float()
+    def left_factor(self, rows: slice) -> Tensor:
+        """What multiplies the transpose of `right`: `[-2x~, 1, ||x||^2 - e]`, or bare `x~`."""
+        if self.right is self.x:
+            return self.x[rows]
+        part = self.right[rows]
+        return torch.cat([-2 * part[:, :-2], part[:, -1:], part[:, -2:-1]], 1)
+
+    def _subtract(self, norms: Tensor, right: Tensor) -> None:
+        if norms.is_cuda:
+            norms.sub_(torch.mm(self._left, right.T, out_dtype=norms.dtype), alpha=2)
+            return
+        product = torch.mm(self._left, right.T).to(norms.dtype)  # rounded to the narrow format
         norms.sub_(product, alpha=2)
-        return norms.sub_(product.abs_(), alpha=2 * ROUNDOFF[left.dtype] * (1 + 2.0**-6))
+        norms.sub_(product.abs_(), alpha=2 * ROUNDOFF[right.dtype] * (1 + 2.0**-6))
 
     def room(self, rows: slice, columns: slice) -> Tensor:
         """The most by which an entry of the tile can lie below its `q_ij`, 0-dim."""
-        return 2 * (self.slack[rows].max() + self.slack[columns].max())
+        for part in (rows, columns):
+            if part.start not in self._slack:
+                self._slack[part.start] = 2 * self.slack[part].max()
+        return self._slack[rows.start] + self._slack[columns.start]
 
 
 def screen(rows: Rows, level: str) -> Screen:
     """Round the rows to `level`, a key of `FORMATS`, and bound what that does to distances."""
     dtype = FORMATS[level]
-    parts = [slice(a, a + 4096) for a in range(0, len(rows), 4096)]
-    centred = torch.cat([rows.centred(p).to(dtype) for p in parts])
-    residuals = _residuals(rows, centred, parts)
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    if dtype == rows.augmented.dtype:
+        x, residuals = rows.x, ROUNDOFF[dtype] * rows.squares.sqrt()
+    else:
+        x = rows.x.to(dtype)
+        residuals = torch.zeros_like(rows.squares)
+        for part in (slice(a, a + 512) for a in range(0, len(rows), 512)):
+            exact = rows.centred(part)
+            x[part] = exact
+            residuals[part] = exact.sub_(x[part]).square_().sum(1).sqrt_()
     share = float((residuals.square().sum() / rows.squares.sum().clamp(min=FLOOR)).sqrt())
-    return _screen(rows, slice(None), centred, residuals, share)
+    return _lowered(x, rows.squares, bound(rows.squares, residuals, share, rows.dim, dtype, wide))
 
 
 def fine(rows: Rows, block: slice) -> Screen:
     """The float64 screen of one block of rows, made when needed: it would double the memory."""
-    centred = rows.centred(block)
-    return _screen(rows, block, centred, 2.0**-52 * centred.norm(dim=1), 2.0**-52)
+    x, squares = rows.centred(block), rows.squares[block]
+    u = 2 * ROUNDOFF[torch.float64]
+    slack = bound(squares, u * squares.sqrt(), u, rows.dim, x.dtype, x.dtype)
+    return _lowered(x, squares, slack)
 
 
-def _residuals(rows: Rows, centred: Tensor, parts: list[slice]) -> Tensor:
-    if centred.dtype == rows.augmented.dtype:
-        return rows.residuals
-    return torch.cat([(rows.centred(p) - centred[p].double()).norm(dim=1) for p in parts])
-
-
-def _screen(rows: Rows, block: slice, centred: Tensor, residuals: Tensor, share: float) -> Screen:
-    dtype = centred.dtype
-    wide = torch.float64 if dtype == torch.float64 else torch.float32
-    squares = rows.squares[block]
-    slack = bound(squares, residuals, share, rows.dim, dtype, wide)
+def _lowered(x: Tensor, squares: Tensor, slack: Tensor) -> Screen:
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
     slack = slack.to(wide) * (1 + 4 * ROUNDOFF[wide])
-    lowered = (squares - slack.double()).to(wide)
-    if dtype == wide:
-        columns = [centred, lowered[:, None], torch.ones_like(lowered)[:, None]]
-        return Screen(torch.cat(columns, 1), lowered, slack)
-    return Screen(centred, lowered, slack)
+    return Screen(x, (squares - slack.double()).to(wide), slack)
 
 
 def bound(

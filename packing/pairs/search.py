@@ -16,7 +16,7 @@ from torch import Tensor
 from packing.pairs.results import Extremes
 from packing.pairs.rows import Rows, prepare, unscale
 from packing.pairs.screen import Screen, fine, screen
-from packing.pairs.tiles import above_diagonal, block_size, locate, outside, triangle
+from packing.pairs.tiles import above_diagonal, block_size, locate, outside, positions, triangle
 
 SURVIVORS = 0.25
 """Fraction of flagged tiles above which the next format takes all tiles."""
@@ -24,6 +24,8 @@ CROWD = 64
 """One candidate in this many entries makes a tile crowded, to be bounded in float64."""
 PENDING = 4096
 """Candidates gathered before they are examined."""
+TIGHT = 2.0**-60
+"""Squared norms below which all rows may be equal, their entries scaled to at most one."""
 Tiles = Sequence[tuple[slice, slice]]
 
 
@@ -110,7 +112,7 @@ def nearest_and_farthest(
 ) -> tuple[Incumbent, Incumbent]:
     """The two incumbents, settled, of at least two prepared rows."""
     sides = Incumbent(rows, 1), Incumbent(rows, -1)
-    if _start(rows, sides) == 0:
+    if float(rows.squares.max()) < TIGHT and _start(rows, sides) == 0:
         return sides
     tiles = list(triangle(len(rows), block_size(rows.source.device)))
     final = screen(rows, "float32")
@@ -222,9 +224,9 @@ def _candidates(tile: Tensor, side: Incumbent, slack: float, diagonal: bool) -> 
     """Flat indices of the entries that may hold a key within the side's threshold."""
     limit = side.threshold + slack
     if side.sign > 0:
-        flat = outside(tile, limit, math.inf)
+        flat = positions(outside(tile, limit, math.inf))
     else:
-        flat = outside(tile, -math.inf, -limit)
+        flat = positions(outside(tile, -math.inf, -limit))
     return above_diagonal(flat, tile.shape[1]) if diagonal else flat
 
 
@@ -241,8 +243,7 @@ def _tighten(
 def _resolve_finely(rows: Rows, block: slice, columns: slice, side: Incumbent) -> None:
     """Bound a crowded tile in float64 and examine what may still beat the incumbent."""
     left, right = fine(rows, block), fine(rows, columns)
-    part = left.right
-    tile = torch.cat([-2 * part[:, :-2], part[:, -1:], part[:, -2:-1]], 1) @ right.right.T
+    tile = torch.mm(left.left_factor(slice(None)), right.right.T)
     room = 2 * float(left.slack.max() + right.slack.max())
     slack = 0.0 if side.sign > 0 else room
     flat = _candidates(tile, side, slack, block == columns)

@@ -18,7 +18,7 @@ from torch import Tensor
 from packing.pairs.results import Forces
 from packing.pairs.rows import CHUNK, Rows, prepare
 from packing.pairs.sweep import SMALL, Tile, sweep
-from packing.pairs.tiles import above_diagonal, locate, outside
+from packing.pairs.tiles import count, locate, outside, positions
 
 Weight = Callable[[Tensor], Tensor]
 DENSE = 0.04
@@ -59,13 +59,15 @@ def accumulate(
             pairs += tile.pairs
             total.add_densely(tile, weight)
         else:
-            found = active(tile, near, far)
-            pairs += len(found)
-            if len(found) > min(most, DENSE * tile.q.numel()):
+            marks = active(tile, near, far)
+            size = count(marks)
+            if size > min(most, DENSE * tile.pairs):
                 total.add_densely(tile, weight)
-            elif len(found):
+            elif size:
+                found = positions(marks)
                 listed.append(Pairs(*locate(found, tile.block, tile.columns), tile.at(found)))
-                waiting += len(found)
+                waiting += size
+            pairs += size
         if waiting > most:
             total.add_listed(join(listed), weight)
             listed, waiting = [], 0
@@ -90,13 +92,13 @@ def join(parts: list[Pairs]) -> Pairs:
 
 
 def active(tile: Tile, near: float, far: float) -> Tensor:
-    """Flat indices of the pairs `i < j` of a tile with `q <= near` or `q >= far`."""
+    """Marks of the pairs `i < j` of a tile with `q <= near` or `q >= far`, its shape or empty."""
     low = float(tile.nearest[0].min()) <= near
     high = float(tile.farthest[0].max()) >= far
     if not low and not high:
-        return torch.zeros(0, dtype=torch.int64, device=tile.q.device)
-    flat = outside(tile.q, near if low else -math.inf, far if high else math.inf)
-    return above_diagonal(flat, tile.q.shape[1]) if tile.diagonal else flat
+        return torch.zeros(0, dtype=torch.bool, device=tile.q.device)
+    marks = outside(tile.q, near if low else -math.inf, far if high else math.inf)
+    return marks.triu_(1) if tile.diagonal else marks
 
 
 class Total:

@@ -23,17 +23,31 @@ def triangle(n: int, block: int) -> Iterator[tuple[slice, slice]]:
 
 
 def outside(tile: Tensor, low: float, high: float) -> Tensor:
-    """Flat indices of entries `<= low` or `>= high`, ascending, int64; NaN is never found.
+    """Marks of the entries `<= low` or `>= high`, the tile's shape, bool; never of NaN.
 
     On a CPU numpy compares and collects five times as fast as torch (0.7 against 3 ns per entry).
     """
-    if tile.device.type == "cpu":
-        entries = tile.numpy()
-        found = entries <= low if low > -math.inf else entries >= high
-        if low > -math.inf and high < math.inf:
-            found |= entries >= high
-        return torch.from_numpy(numpy.flatnonzero(found))
-    return ((tile <= low) | (tile >= high)).view(-1).nonzero()[:, 0]
+    if tile.device.type != "cpu":
+        return (tile <= low) | (tile >= high)
+    entries = tile.numpy()
+    found = entries <= low if low > -math.inf else entries >= high
+    if low > -math.inf and high < math.inf:
+        found |= entries >= high
+    return torch.from_numpy(found)
+
+
+def count(marks: Tensor) -> int:
+    """How many entries are marked."""
+    if marks.device.type == "cpu":
+        return int(numpy.count_nonzero(marks.numpy()))
+    return int(marks.sum())
+
+
+def positions(marks: Tensor) -> Tensor:
+    """Flat indices of the marked entries, ascending, int64."""
+    if marks.device.type == "cpu":
+        return torch.from_numpy(numpy.flatnonzero(marks.numpy()))
+    return marks.view(-1).nonzero()[:, 0]
 
 
 def locate(flat: Tensor, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
