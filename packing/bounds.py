@@ -38,8 +38,8 @@ class AlignmentBounds(NamedTuple):
 def rho_upper_bound(num_rows: int, dim: int) -> float:
     """Return the least known bound on `rho` over all clouds of `num_rows` points of R^dim.
 
-    The least of `closed_form_bound`, `volume_bound` and, for V >= d+2, the exact value at d+2,
-    which is `radon_bound`. Attained for V <= d+2 and for d = 1; 1.0 for V < 2.
+    The least of `closed_form_bound`, `volume_bound`, for V >= d+2 the exact value at d+2, which is
+    `radon_bound`, and for d = 2 `planar_bound`. Attained for V <= d+2 and for d = 1; 1.0 for V < 2.
 
     Args:
         num_rows: V, at least 0.
@@ -51,6 +51,8 @@ def rho_upper_bound(num_rows: int, dim: int) -> float:
     bounds = [closed_form_bound(num_rows, dim), volume_bound(num_rows, dim)]
     if num_rows >= dim + 2:
         bounds.append(radon_bound(dim))
+    if dim == 2:
+        bounds.append(planar_bound(num_rows))
     return min(bounds)
 
 
@@ -114,6 +116,26 @@ def radon_bound(dim: int) -> float:
     return 1.0 / math.sqrt(1.0 + 2.0 * (dim + 2) / (dim * (dim + 2) - 1))
 
 
+def planar_bound(num_rows: int) -> float:
+    """Return the bound on `rho` in the plane: the positive root of Oler's inequality, at most 1.
+
+    A convex set of area F and perimeter L holds at most `2F/sqrt(3) + L/2 + 1` points at distances
+    of 1 or more (Oler, An inequality in the geometry of numbers, Acta Math. 105, 1961). With
+    diameter `x = 1/rho` it has `F <= pi x^2/4` and `L <= pi x`, so
+    `V <= pi/(2 sqrt 3) x^2 + pi/2 x + 1`.
+
+    Args:
+        num_rows: V, at least 0.
+
+    Raises:
+        TypeError, ValueError: not an integer, or negative.
+    """
+    checks.check_count(num_rows, "num_rows", 0)
+    others = max(1, num_rows - 1)
+    a, b = math.pi / math.sqrt(12.0), math.pi / 2.0
+    return min(1.0, (b + math.sqrt(b * b + 4.0 * a * others)) / (2.0 * others))
+
+
 @torch.no_grad()
 def steepest_upper_bound(A: Tensor, diameter: float = 1.0, mask: Tensor | None = None) -> StepBound:
     """Return a bound that `<A,S>` exceeds for no `S` with `D(S) <= diameter`.
@@ -123,11 +145,11 @@ def steepest_upper_bound(A: Tensor, diameter: float = 1.0, mask: Tensor | None =
 
         head(k) = sqrt(r/(2(r+1))) sum_i ||P_k a_i||                         (Jung in r dimensions)
         tail(k) = min( sqrt((V-1)/2) ||A - A P_k||_F,                                  (Frobenius)
-                       sqrt(floor(V^2/4)/V) sum_{l>k} ||A v_l|| )                        (nuclear)
+                       1/2 sum_{l>k} sum_i |<a_i, v_l>| )           (Jung in each of the dimensions)
 
-    k = d is Jung's bound, the denominator of `alignment`; k = 0 is Frobenius or nuclear. Costs
-    one product `A^T A` and one eigendecomposition of it: O(V d^2 + d^3), float64. It holds for any
-    orthonormal basis, so errors of the basis loosen it and do not invalidate it.
+    k = d is Jung's bound, the denominator of `alignment`; k = 0 has no head. It holds for every
+    orthonormal basis, so an inexact one costs tightness only. Costs one product `A^T A` and its
+    eigendecomposition in float64, O(V d^2 + d^3).
 
     Args:
         A: shape (V, d), float16, bfloat16, float32 or float64; centred here.
@@ -212,21 +234,21 @@ def _upper(rows: CentredRows, dim: int) -> tuple[float, str]:
         return 0.0, "fewer than two rows"
     gram = sum((block.T @ block for block in rows), rows.mean.new_zeros(dim, dim))
     basis = torch.linalg.eigh(gram).eigenvectors.flip(1)
-    squares = rows.mean.new_zeros(dim)
-    head = rows.mean.new_zeros(dim + 1)
+    squares, sizes, head = rows.mean.new_zeros(3, dim + 1)
     for block in rows:
-        coordinates = (block @ basis).square()
-        squares += coordinates.sum(dim=0)
-        head[1:] += coordinates.cumsum(dim=1).sqrt().sum(dim=0)
+        coordinates = block @ basis
+        squares[:-1] += coordinates.square().sum(dim=0)
+        sizes[:-1] += coordinates.abs().sum(dim=0)
+        head[1:] += coordinates.square().cumsum(dim=1).sqrt().sum(dim=0)
     for k in range(1, dim + 1):
         head[k] *= jung_radius(min(k, rows.count - 1))
     frobenius = _tail_sums(squares).sqrt() * math.sqrt((rows.count - 1) / 2)
-    nuclear = _tail_sums(squares.sqrt()) * math.sqrt(rows.count**2 // 4 / rows.count)
-    tail = torch.minimum(frobenius, nuclear)
+    each = _tail_sums(sizes) * jung_radius(1)
+    tail = torch.minimum(frobenius, each)
     k = int((head + tail).argmin())
     terms = [f"Jung on {k} of {dim} directions"] if k else []
     if k < dim:
-        terms.append("Frobenius" if frobenius[k] <= nuclear[k] else "nuclear")
+        terms.append("Frobenius" if frobenius[k] < each[k] else f"Jung on each of {dim - k}")
     return float(head[k] + tail[k]), " + ".join(terms)
 
 
@@ -242,5 +264,5 @@ def _check_step(A: Tensor, diameter: float, mask: Tensor | None) -> None:
 
 
 def _tail_sums(terms: Tensor) -> Tensor:
-    """Return the sums of `terms[k:]` for k = 0..d, shape (d+1,)."""
-    return torch.nn.functional.pad(terms.flip(0).cumsum(0), (1, 0)).flip(0)
+    """Return the sums of `terms[k:]` for every k."""
+    return terms.flip(0).cumsum(0).flip(0)
