@@ -56,6 +56,7 @@ class CentredRows:
     Attributes:
         exponent: the power of two taken out.
         count: number of rows that take part.
+        first: the scaled first row, shape (d,), float64.
         mean: of the scaled rows less the first one, shape (d,), float64.
     """
 
@@ -65,11 +66,11 @@ class CentredRows:
         self._mask = mask
         self.exponent = magnitude(self._cloud, mask)
         self.count = len(S) if mask is None else int(mask.sum())
-        self._first = self.mean = S.new_zeros(S.shape[1], dtype=torch.float64)
+        self.first = self.mean = S.new_zeros(S.shape[1], dtype=torch.float64)
         if self.count:
             row = 0 if mask is None else int(mask.to(torch.uint8).argmax())
-            self._first = self._scaled(self._cloud[row])
-            total = torch.zeros_like(self._first)
+            self.first = self._scaled(self._cloud[row])
+            total = torch.zeros_like(self.first)
             for block in self:
                 total += block.sum(dim=0)
             self.mean = total / self.count
@@ -81,7 +82,7 @@ class CentredRows:
 
     def of(self, rows: Tensor) -> Tensor:
         """Return rows of the cloud, shape (b, d), as they appear in the blocks."""
-        return (self._scaled(rows) - self._first).sub_(self.mean)
+        return (self._scaled(rows) - self.first).sub_(self.mean)
 
     def _scaled(self, rows: Tensor) -> Tensor:
         return times_power_of_two(rows.double(), -self.exponent)
