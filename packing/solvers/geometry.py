@@ -20,6 +20,10 @@ from torch import Tensor
 from packing.cloud import jung_radius
 
 
+PULL = 0.75
+"""Power of the row norm that weighs a row in the metric of the projection."""
+
+
 class Geometry(Protocol):
     """A feasible set for rows at unit scale together with an alignment floor."""
 
@@ -63,7 +67,7 @@ class Shell:
         self.norms = momentum.norm(dim=1, dtype=torch.float64)
         self.total = float(self.norms.sum())
         self.unit = jung_radius(momentum.shape[1]) * self.total
-        self.pull = self.norms.clamp_min(1e-300).pow(-0.75) * (self.norms > 0)
+        self.pull = self.norms.clamp_min(1e-300).pow(-PULL) * (self.norms > 0)
 
     def start(self) -> Tensor:
         """Row-normalised momentum."""
@@ -80,8 +84,8 @@ class Shell:
     def restore(self, rows: Tensor, diameter: float, floor: float) -> Tensor:
         """Least move along `B` with `<A,X> >= floor * diameter * J * sum ||a_i||`, by bisection.
 
-        Where the floor lies beyond what rows in the set can give at this diameter, half of what
-        is missing to `<A,X> = sum ||a_i||` is made up, and the diameter has to give way.
+        Where that takes nearly all that rows in the set can give, half of what is missing to
+        `<A,X> = sum ||a_i||` is made up, and the diameter has to give way.
         """
         along = (self.momentum * rows).sum(dim=1).double()
         square = (rows * rows).sum(dim=1).double()
@@ -93,7 +97,9 @@ class Shell:
             return float(((along + bent * self.norms**2) / self.divisor(length)).sum())
 
         now = inner(0.0)
-        goal = min(floor * diameter * self.unit, 0.5 * (max(now, 0.0) + self.total))
+        goal = floor * diameter * self.unit
+        if goal > 0.9 * self.total:
+            goal = min(goal, 0.5 * (max(now, 0.0) + self.total))
         if now >= goal:
             return rows
         low, high = 0.0, 1.0
