@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from packing.baselines import Quality, row_norm
@@ -146,7 +147,7 @@ def _draw_passes(axes: Axes, solution: Solution) -> None:
         solution.rho, color=_AFTER, linestyle=":", label=f"rho returned, {solution.rho:.3f}"
     )
     axes.set_ylim(0, 1.02)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("passes over all pairs")
     axes.set_ylabel("rho, alignment")
     axes.set_title("Separation by pass", fontsize=11)
