@@ -15,11 +15,11 @@ test: .venv/installed
 
 bench: .venv/installed
 	@echo "make bench: timing the solvers on the shipped momentum"
-	$(BIN)/python -m experiments.packing_quality.run
+	$(BIN)/python -m experiments.bench
 
 clean:
-	@echo "make clean: removing .venv, caches and rowsep-out/"
-	rm -rf .venv rowsep-out .pytest_cache .ruff_cache .hypothesis *.egg-info
+	@echo "make clean: removing .venv, caches, rowsep-out/ and out/"
+	rm -rf .venv rowsep-out out .pytest_cache .ruff_cache .hypothesis *.egg-info
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

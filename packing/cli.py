@@ -357,8 +357,8 @@ def _solve(M: Tensor, **options: Any) -> Solution:
 
 
 def _watched(M: Tensor, err: Console, *, quiet: bool, passes: int, **options: Any) -> Solution:
-    """Solve with a progress bar on `err`."""
-    if quiet:
+    """Solve with a progress bar, from the first pass on, if `err` is a terminal."""
+    if quiet or not err.is_terminal:
         return _solve(M, passes=passes, **options)
     bar = Progress(
         TextColumn("{task.description}"),
@@ -368,13 +368,16 @@ def _watched(M: Tensor, err: Console, *, quiet: bool, passes: int, **options: An
         TimeElapsedColumn(),
         console=err,
     )
-    with bar:
-        task = bar.add_task("passes", total=passes, rho=0.0, alignment=0.0)
+    task = bar.add_task("passes", total=passes, rho=0.0, alignment=0.0)
 
-        def on_pass(seen: Pass) -> None:
-            bar.update(task, completed=seen.passes, rho=seen.rho, alignment=seen.alignment)
+    def on_pass(seen: Pass) -> None:
+        bar.start()
+        bar.update(task, completed=seen.passes, rho=seen.rho, alignment=seen.alignment)
 
+    try:
         return _solve(M, passes=passes, on_pass=on_pass, **options)
+    finally:
+        bar.stop()
 
 
 def _drawn(path: Path | None, *drawing: Any) -> bytes | None:

@@ -432,10 +432,10 @@ class TestRefusals:
             )
 
         monkeypatch.setattr(cli, "separate", missing)
-        message = refused("solve", momentum, "--quiet", "--alignment", 0.78)
+        message = refused("solve", momentum, "--alignment", 0.78)
         assert "0.78 was not met" in message and "give it more passes" in message
         assert "largest possible" in message
-        message = refused("solve", momentum, "--quiet", "--alignment", 0.5)
+        message = refused("solve", momentum, "--alignment", 0.5)
         assert "largest possible" not in message
 
     def test_a_disk_that_fails_at_the_end(self, rowsep, momentum, monkeypatch):
