@@ -18,7 +18,7 @@ from packing.solve import solve
 
 SOLVERS = ("guttman", "projected_gradient", "smoothed")
 PASSES = (4, 8, 16, 24)
-COLUMNS = (
+COLUMNS: tuple[str, ...] = (
     "solver",
     "passes",
     "spent",
