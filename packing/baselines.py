@@ -84,9 +84,7 @@ class Quality(NamedTuple):
 def quality(A: Tensor, S: Tensor) -> Quality:
     """Measure the update `S` against the momentum `A`, both of shape (V, d), V >= 2."""
     found = cloud.ratio(S)
-    return Quality(
-        found.value, cloud.alignment(A, S, diameter=found.diameter), cloud.cosine(A, S)
-    )
+    return Quality(found.value, cloud.alignment(A, S, diameter=found.diameter), cloud.cosine(A, S))
 
 
 def _row_norm(A: Tensor) -> Tensor:
