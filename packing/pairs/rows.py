@@ -1,0 +1,155 @@
+"""The rows of a cloud made ready for matrix products, with what is needed to bound their error.
+
+Rows are scaled by a power of two (exact), centred on their float64 mean and rounded once to
+the working dtype. Centring leaves distances alone and shrinks norms, hence cancellation in
+`||x||^2 + ||y||^2 - 2<x,y>`. The entries given are kept, so any pair can be decided by direct
+differences in float64.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+CHUNK = 1 << 16
+"""Entries handled at a time in float64: half a megabyte, to stay in a CPU's cache."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Centred rows `x_i` of a cloud; `n` rows take part, in `d` dimensions."""
+
+    source: Tensor
+    """The entries given, shape (V, d), any floating dtype."""
+    index: Tensor | None
+    """Rows of `source` that take part, shape (n,), int64; None for all of them."""
+    exponent: int
+    """`2^-exponent` times the source is what `x` centres."""
+    mean: Tensor
+    """Mean of the scaled rows, shape (d,), float64."""
+    augmented: Tensor
+    """`[x, ||s - mean||^2, 1]`, shape (n, d+2), working dtype, rounded from float64."""
+    squares: Tensor
+    """`||s_i - mean||^2` before rounding, shape (n,), float64."""
+
+    def __len__(self) -> int:
+        """Count of the rows that take part."""
+        return len(self.augmented)
+
+    @property
+    def dim(self) -> int:
+        """Dimension `d`."""
+        return self.source.shape[1]
+
+    @property
+    def x(self) -> Tensor:
+        """Centred rows, shape (n, d), working dtype; a view of `augmented`."""
+        return self.augmented[:, : self.dim]
+
+    def left(self, part: slice) -> Tensor:
+        """`[-2x, 1, ||x||^2]`, whose product with `augmented` is the squared distance."""
+        rows = self.augmented[part]
+        return torch.cat([-2 * rows[:, :-2], rows[:, -1:], rows[:, -2:-1]], 1)
+
+    def given(self, which: Tensor | slice) -> Tensor:
+        """Rows as given, shape (k, d); a view of the source where it can be."""
+        if self.index is not None:
+            which = self.index[which]
+        return (
+            self.source[which] if isinstance(which, slice) else self.source.index_select(0, which)
+        )
+
+    def scaled(self, which: Tensor | slice) -> Tensor:
+        """Rows as given times `2^-exponent`, shape (k, d), float64, exact, a fresh tensor."""
+        return shift_down(self.given(which).to(torch.float64, copy=True), self.exponent)
+
+    def centred(self, part: slice) -> Tensor:
+        """Rows `part` scaled and centred, shape (k, d), float64, a fresh tensor."""
+        return self.scaled(part).sub_(self.mean)
+
+    def differences(self, i: Tensor, j: Tensor) -> Tensor:
+        """`s_i - s_j` scaled, shape (k, d), float64: O(k d) memory, so pass pairs in chunks."""
+        return self.scaled(i).sub_(self.scaled(j))
+
+    def distances(self, i: Tensor, j: Tensor) -> Tensor:
+        """`||s_i - s_j||^2` scaled, by direct differences, shape (k,), float64."""
+        step = max(1, CHUNK // max(1, self.dim))
+        parts = [
+            self.differences(a, b).square_().sum(1)
+            for a, b in zip(i.split(step), j.split(step), strict=True)
+        ]
+        return torch.cat(parts)
+
+    def pair(self, i: int, j: int) -> tuple[int, int]:
+        """A pair of participating rows as rows of the source, in order."""
+        if self.index is not None:
+            i, j = int(self.index[i]), int(self.index[j])
+        return (i, j) if i < j else (j, i)
+
+
+def prepare(S: Tensor, *, mask: Tensor | None = None, exponent: int | None = None) -> Rows:
+    """Scale, centre and round the rows of `S` that take part.
+
+    Args:
+        S: Rows, shape (V, d), any floating dtype, any strides.
+        mask: Rows that take part, shape (V,), bool; None for all.
+        exponent: Power of two to divide by; None chooses it so that no entry exceeds one.
+
+    Raises:
+        ValueError: An entry of a participating row is not finite.
+    """
+    S = S.detach()
+    index = None if mask is None else mask.nonzero()[:, 0]
+    n, d = (len(S) if index is None else len(index)), S.shape[1]
+    step = max(1, CHUNK // max(1, d))
+    parts = [slice(a, min(a + step, n)) for a in range(0, n, step)]
+    raw = Rows(S, index, 0, S, S, S)
+    peak = 0.0
+    if n and d:
+        peak = float(torch.stack([raw.given(p).abs().max() for p in parts]).max())
+    if not math.isfinite(peak):
+        raise ValueError(f"S has an entry that is not finite (largest magnitude {peak}): mask it")
+    exponent = power_of_two(peak) if exponent is None else exponent
+    raw = Rows(S, index, exponent, S, S, S)
+    mean = torch.zeros(d, dtype=torch.float64, device=S.device)
+    for p in parts:
+        mean += raw.scaled(p).sum(0)
+    mean /= max(1, n)
+    raw = Rows(S, index, exponent, mean, S, S)
+    augmented = torch.ones(n, d + 2, dtype=working_dtype(S), device=S.device)
+    squares = torch.zeros(n, dtype=torch.float64, device=S.device)
+    for p in parts:
+        exact = raw.centred(p)
+        augmented[p, :d] = exact
+        squares[p] = exact.square_().sum(1)
+    augmented[:, d] = squares
+    return Rows(S, index, exponent, mean, augmented, squares)
+
+
+def working_dtype(S: Tensor) -> torch.dtype:
+    """float64 for float64 rows, float32 for the rest."""
+    return torch.float64 if S.dtype == torch.float64 else torch.float32
+
+
+def power_of_two(peak: float) -> int:
+    """The least `e` with `peak < 2^e`; 0 for a peak of zero."""
+    return math.frexp(peak)[1] if peak > 0 else 0
+
+
+def shift_down(X: Tensor, exponent: int) -> Tensor:
+    """`X * 2^-exponent`, in place and exact in float64, for exponents beyond float64's own too."""
+    if exponent == 0:
+        return X
+    half = exponent // 2
+    if abs(exponent) > 1000:
+        return X.mul_(2.0**-half).mul_(2.0 ** (half - exponent))
+    return X.mul_(2.0**-exponent)
+
+
+def unscale(q: float, exponent: int) -> float:
+    """`sqrt(q) * 2^exponent`, or `inf` where float64 ends."""
+    try:
+        return math.ldexp(math.sqrt(q), exponent)
+    except OverflowError:
+        return math.inf

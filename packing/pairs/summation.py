@@ -1,0 +1,207 @@
+"""Pairwise forces in one pass over the tiles, `f_i = sum_j w(q_ij) (s_i - s_j)`.
+
+A tile with few active pairs gives them to a list, summed by a sparse product when it is long
+enough; a tile with many is summed at once by two dense products (`W x_J` for its rows and `W^T x_I`
+for its columns). Either way the product runs over `[x, ||x||^2, 1]`: the last column of the result
+is `sum_j w_ij`, so `f = sum_j w_ij x_i - sum_j w_ij x_j`. Pairs that nearly coincide are summed by
+their differences instead.
+"""
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from packing.pairs.results import Forces
+from packing.pairs.rows import CHUNK, Rows, prepare
+from packing.pairs.sweep import SMALL, Tile, sweep
+from packing.pairs.tiles import count, locate, outside, positions
+
+Weight = Callable[[Tensor], Tensor]
+DENSE = 0.04
+"""Fraction of active pairs above which a tile is summed densely."""
+PAIRS = 1 << 21
+"""Pairs listed before they are summed, unless the caller says otherwise."""
+
+
+def forces(
+    S: Tensor,
+    weight: Weight,
+    *,
+    near: float = math.inf,
+    far: float = 0.0,
+    max_pairs: int | None = None,
+) -> Forces:
+    """Pairwise forces; see `packing.pairs.forces`."""
+    return accumulate(prepare(S, exponent=0), weight, near, far, max_pairs)
+
+
+def accumulate(
+    rows: Rows, weight: Weight, near: float, far: float, max_pairs: int | None = None
+) -> Forces:
+    """`forces` of prepared rows, in their scale."""
+    most = PAIRS if max_pairs is None else max_pairs
+    total = Total(rows)
+    nearest = rows.augmented.new_full((len(rows),), math.inf)
+    farthest = rows.augmented.new_zeros(len(rows))
+    listed: list[Pairs] = []
+    waiting = pairs = 0
+    for tile in sweep(rows):
+        for k, part in enumerate((tile.block, tile.columns)):
+            torch.minimum(nearest[part], tile.nearest[k], out=nearest[part])
+            torch.maximum(farthest[part], tile.farthest[k], out=farthest[part])
+        if tile.exact is not None:
+            pairs += total.add_exactly(tile, weight, near, far)
+        elif near >= min(far, math.inf):
+            pairs += tile.pairs
+            total.add_densely(tile, weight)
+        else:
+            marks = active(tile, near, far)
+            size = count(marks)
+            if size > min(most, DENSE * tile.pairs):
+                total.add_densely(tile, weight)
+            elif size:
+                found = positions(marks)
+                listed.append(Pairs(*locate(found, tile.block, tile.columns), tile.at(found)))
+                waiting += size
+            pairs += size
+        if waiting > most:
+            total.add_listed(join(listed), weight)
+            listed, waiting = [], 0
+    if listed:
+        total.add_listed(join(listed), weight)
+    return Forces(total.force(), nearest, farthest, pairs)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A list of pairs `i < j`, shape (k,) each, with their squared distances."""
+
+    i: Tensor
+    j: Tensor
+    q: Tensor
+
+
+def join(parts: list[Pairs]) -> Pairs:
+    """One list of several."""
+    i, j, q = (torch.cat([getattr(p, name) for p in parts]) for name in ("i", "j", "q"))
+    return Pairs(i, j, q)
+
+
+def active(tile: Tile, near: float, far: float) -> Tensor:
+    """Marks of the pairs `i < j` of a tile with `q <= near` or `q >= far`, its shape or empty."""
+    low = float(tile.nearest[0].min()) <= near
+    high = float(tile.farthest[0].max()) >= far
+    if not low and not high:
+        return torch.zeros(0, dtype=torch.bool, device=tile.q.device)
+    marks = outside(tile.q, near if low else -math.inf, far if high else math.inf)
+    return marks.triu_(1) if tile.diagonal else marks
+
+
+class Total:
+    """The running sums `sum_j w_ij [x_j, ||x_j||^2, 1]` of every row i."""
+
+    def __init__(self, rows: Rows):
+        """Start at zero."""
+        self.rows = rows
+        self.sums = torch.zeros_like(rows.augmented)
+        self.near_sums: Tensor | None = None  # forces of pairs that nearly coincide
+
+    def force(self) -> Tensor:
+        """`f`, shape (n, d)."""
+        force = self.rows.x * self.sums[:, -1:]
+        force -= self.sums[:, :-2]
+        return force if self.near_sums is None else force.add_(self.near_sums)
+
+    def add_densely(self, tile: Tile, weight: Weight) -> None:
+        """Sum a whole tile; inactive pairs rely on a weight that vanishes there."""
+        close = tile.close
+        if close is not None:
+            pairs = Pairs(*locate(close, tile.block, tile.columns), tile.at(close))
+            self.add_differences(pairs, weight(pairs.q))
+        W = weight(tile.q)
+        if close is not None:
+            W.view(-1)[close] = 0
+        if tile.diagonal:
+            if close is not None:
+                width = W.shape[1]
+                W.view(-1)[close % width * width + close // width] = 0
+            W.fill_diagonal_(0)
+        self._product(tile.block, W, tile.columns)
+        if not tile.diagonal:
+            self._product(tile.columns, W.T, tile.block)
+
+    def _product(self, block: slice, W: Tensor, columns: slice) -> None:
+        sums = self.sums[block]
+        torch.addmm(sums, W, self.rows.augmented[columns], out=sums)
+
+    def add_listed(self, pairs: Pairs, weight: Weight) -> None:
+        """Sum a list of pairs by one sparse product, those that nearly coincide apart."""
+        w = weight(pairs.q)
+        lost = lost_digits(self.rows, pairs.i, pairs.j, pairs.q)
+        if len(lost):
+            self.add_differences(Pairs(pairs.i[lost], pairs.j[lost], pairs.q[lost]), w[lost])
+            w[lost] = 0
+        matrix, order = symmetric_pattern(pairs.i, pairs.j, len(self.rows), w.dtype)
+        matrix.values().copy_(torch.cat([w, w])[order])
+        torch.addmm(self.sums, matrix, self.rows.augmented, out=self.sums)
+
+    def add_differences(self, pairs: Pairs, w: Tensor) -> None:
+        """Sum pairs by the differences of the rows given; equal rows exert nothing."""
+        step = max(1, CHUNK // max(1, self.rows.dim))
+        w = torch.where(pairs.q > 0, w, 0)
+        for i, j, c in zip(pairs.i.split(step), pairs.j.split(step), w.split(step), strict=True):
+            push = self.rows.differences(i, j).mul_(c[:, None]).to(self.sums.dtype)
+            self._extra().index_add_(0, i, push).index_add_(0, j, push, alpha=-1)
+
+    def add_exactly(self, tile: Tile, weight: Weight, near: float, far: float) -> int:
+        """Sum a crowded tile in float64; the count of the active pairs."""
+        assert tile.exact is not None
+        live = ((tile.exact <= near) | (tile.exact >= far)) & (tile.exact > 0)
+        if tile.diagonal:
+            live.fill_diagonal_(False)
+        W = torch.where(live, weight(tile.q).double(), 0.0)
+        x, y = self.rows.centred(tile.block), self.rows.centred(tile.columns)
+        extra = self._extra()
+        extra[tile.block] += x * W.sum(1, keepdim=True) - W @ y
+        if not tile.diagonal:
+            extra[tile.columns] += y * W.sum(0)[:, None] - W.T @ x
+        zero = int((tile.exact == 0).sum()) if near >= 0 or far <= 0 else 0
+        return (int(live.sum()) + zero) // (2 if tile.diagonal else 1)
+
+    def _extra(self) -> Tensor:
+        if self.near_sums is None:
+            self.near_sums = self.sums.new_zeros(len(self.rows), self.rows.dim)
+        return self.near_sums
+
+
+def lost_digits(rows: Rows, i: Tensor, j: Tensor, q: Tensor) -> Tensor:
+    """Positions of the pairs whose q is so small against the norms that products lose it."""
+    norms = rows.augmented[:, -2].contiguous()
+    small = SMALL[norms.dtype] * (norms[i] + norms[j])
+    return (q < small).nonzero()[:, 0]
+
+
+def symmetric_pattern(i: Tensor, j: Tensor, n: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """A sparse CSR matrix of zeros at (i, j) and (j, i), and where its entries come from.
+
+    Returns:
+        The matrix, shape (n, n); and for each of its values the position in `cat([i, j])`.
+    """
+    heads, tails = torch.cat([i, j]), torch.cat([j, i])
+    heads, order = torch.sort(heads.int(), stable=True)
+    ends = torch.zeros(n + 1, dtype=torch.int64, device=i.device)
+    torch.cumsum(torch.bincount(heads, minlength=n), 0, out=ends[1:])
+    values = torch.zeros(len(heads), dtype=dtype, device=i.device)
+    return sparse_rows(ends, tails[order], values), order
+
+
+def sparse_rows(ends: Tensor, columns: Tensor, values: Tensor) -> Tensor:
+    """A square CSR matrix, without torch's notice that these are in beta."""
+    n = len(ends) - 1
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(ends, columns, values, (n, n), check_invariants=False)
