@@ -147,7 +147,7 @@ def solve(
     outputs = _outputs(out, summary, figure, no_figure=no_figure, momentum=momentum)
     _check_outputs(outputs, M.dtype, momentum, force)
     A = cloud.centre(M[:rows].double())
-    reachable = _check_reachable(A, alignment, measure)
+    _check_reachable(A, alignment, measure)
     err = Console(stderr=True, soft_wrap=True)
     if info.note and not quiet:
         err.print(f"note: {info.note}", highlight=False)
@@ -164,10 +164,14 @@ def solve(
     mask = None if rows == len(M) else torch.arange(len(M)) < rows
     with Interrupts() as interrupts:
         began = time.perf_counter()
-        solution = _watched(M, err, quiet=quiet, mask=mask, seed=seed, **options)
+        try:
+            solution = _watched(M, err, quiet=quiet, mask=mask, seed=seed, **options)
+        except KeyboardInterrupt:
+            _complain("interrupted before there was an update: wrote nothing")
+            raise typer.Exit(130) from None
         seconds = time.perf_counter() - began
         if not (solution.met or interrupts.seen):
-            raise InputError(_unmet(solution, alignment, measure, reachable))
+            raise InputError(f"--alignment {alignment:g} was not met: {solution.stop}")
         real = dataclasses.replace(solution, update=solution.update[:rows])
         baselines: dict[str, Quality] = {}
         others: list[tuple[float, Solution]] = []
@@ -320,32 +324,20 @@ def _check_outputs(
             raise InputError(f"{path} cannot be written: no permission in {folder}")
 
 
-def _check_reachable(A: Tensor, floor: float, measure: str) -> tuple[float, float] | None:
-    """Refuse a floor above what is certified to be reachable; return that range if it matters.
+def _check_reachable(A: Tensor, floor: float, measure: str) -> None:
+    """Refuse a floor above what is certified to be reachable.
 
     Row normalisation always reaches `sqrt((d+1)/(2d))`, so lower floors need no bound.
     """
     dim = A.shape[1]
     if measure != "decrease" or not floor > math.sqrt((dim + 1) / (2 * dim)) or not A.any():
-        return None
-    lower, upper = bounds.max_alignment_bounds(A)
+        return
+    upper = bounds.max_alignment_bounds(A).upper
     if floor > upper:
         raise InputError(
             f"--alignment {floor:g} cannot be reached: no update of this momentum has more than "
             f"{upper:.4f}; lower it"
         )
-    return lower, upper
-
-
-def _unmet(
-    solution: Solution, floor: float, measure: str, reachable: tuple[float, float] | None
-) -> str:
-    reached = solution.alignment if measure == "decrease" else solution.cosine
-    span = f"{reachable[0]:.4f} to {reachable[1]:.4f}" if reachable else ""
-    return (
-        f"--alignment {floor:g} was not met: reached {reached:.4f} in {solution.passes} passes"
-        f"{f' (the largest possible is in {span})' if span else ''}; {solution.stop}"
-    )
 
 
 def _solve(M: Tensor, **options: Any) -> Solution:
