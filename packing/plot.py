@@ -39,7 +39,7 @@ def figure(
         A: centred momentum, shape (V, d), the rows that take part.
         solution: its separated update; `solution.update` has the rows of `A`.
         baselines: what else could be done with `A`, by name.
-        front: (floor, solution) for some floors; None leaves the curve out.
+        front: (floor, solution) for some floors, this one included; None leaves the curve out.
         measure: the horizontal axis of the third panel, "decrease" for the alignment.
 
     Returns:
@@ -163,12 +163,12 @@ def _draw_costs(
     name = "alignment" if measure == "decrease" else "cosine"
     if front:
         points = sorted((getattr(one, name), one.rho) for _, one in front)
-        spent = max(one.passes for _, one in front)
+        floors = [floor for floor, _ in front]
         axes.plot(
             *zip(*points, strict=True),
             color=_FRONT,
             marker="o",
-            label=f"other floors, {spent} passes",
+            label=f"floors {min(floors):g} to {max(floors):g}",
         )
     for index, (title, quality) in enumerate(baselines.items()):
         axes.scatter(
@@ -188,7 +188,7 @@ def _draw_costs(
         color=_AFTER,
         s=190,
         zorder=4,
-        label=f"this update, {solution.passes} passes",
+        label="this update",
     )
     axes.axhline(solution.bound, color=_LIMIT, linestyle="--", label="bound on rho")
     axes.set_xlim(min(0.0, axes.get_xlim()[0]), 1)

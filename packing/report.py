@@ -14,7 +14,7 @@ keys:
     results     seconds, and of the update: diameter, delta, rho, bound, rho_over_bound, alignment,
                 cosine, closest, farthest, passes, met, stop
     baselines   for each name: rho, alignment, cosine
-    front       for each other floor: floor, rho, alignment, cosine, passes
+    front       for each floor tried: floor, rho, alignment, cosine, passes; empty without a front
     history     for each pass: passes, rho, alignment, cosine, as the solver saw it
     outputs     the files written: update, summary, figure (null if there is none)
 """
@@ -135,10 +135,10 @@ def summary_table(
         table.add_column(name, justify="right")
     update = Quality(solution.rho, solution.alignment, solution.cosine)
     columns = [update, *baselines.values()]
-    table.add_row("rho", *(f"{one.rho:.4f}" for one in columns))
-    table.add_row("rho / bound", *(f"{one.rho / solution.bound:.4f}" for one in columns))
-    table.add_row("alignment", *(f"{one.alignment:.4f}" for one in columns))
-    table.add_row("cosine", *(f"{one.cosine:.4f}" for one in columns))
+    table.add_row("rho", *(_short(one.rho) for one in columns))
+    table.add_row("rho / bound", *(_short(one.rho / solution.bound) for one in columns))
+    table.add_row("alignment", *(_short(one.alignment) for one in columns))
+    table.add_row("cosine", *(_short(one.cosine) for one in columns))
     return Group(about, "", table)
 
 
@@ -227,6 +227,10 @@ def _equal_rows(M: Tensor) -> int:
     wide = (M if M.dtype == torch.float64 else M.float()) + 0.0
     _, counts = torch.unique(wide, dim=0, return_counts=True)
     return int(counts[counts > 1].sum())
+
+
+def _short(value: float) -> str:
+    return f"{value:.4f}" if abs(value) >= 1e-3 or value == 0 else f"{value:.0e}"
 
 
 def _pair(pair: tuple[int, int]) -> str:

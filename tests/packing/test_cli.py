@@ -253,7 +253,6 @@ class TestInterrupt:
         self.pressed_at(9, monkeypatch)
         code, _, _ = rowsep("solve", momentum, "--passes", 5, "--no-front")
         assert code == 0
-        monkeypatch.setattr(cli, "FRONT_FLOORS", (0.3,))
 
         def quality(*_):
             signal.raise_signal(signal.SIGINT)
