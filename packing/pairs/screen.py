@@ -28,6 +28,8 @@ ROUNDOFF = {
     torch.float32: 2.0**-24,
     torch.float64: 2.0**-53,
 }
+PRODUCT = 1 + 2.0**-5
+"""Times the roundoff: rounding of a product, relative to what it was rounded to."""
 FLOOR = 2.0**-96
 """Slack that covers underflow in float32 of entries scaled to at most one."""
 OPERANDS = {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-8}
@@ -38,7 +40,7 @@ class Screen:
     """Rows in one format, ready to give tiles of lower bounds."""
 
     def __init__(self, x: Tensor, lowered: Tensor, slack: Tensor):
-        """Take rounded rows `x~`, `||x||^2 - e` and `e`, the last two in the tile's dtype."""
+        """Take rounded rows `x~`, `||x||^2 - e` and at least `e`, the last two in tile dtype."""
         self.x = x
         self.lowered = lowered
         self.slack = slack
@@ -84,9 +86,10 @@ class Screen:
         if norms.is_cuda:
             norms.sub_(torch.mm(self._left, right.T, out_dtype=norms.dtype), alpha=2)
             return
-        product = torch.mm(self._left, right.T).to(norms.dtype)  # rounded to the narrow format
+        # A CPU rounds the product itself to the narrow format, once more.
+        product = torch.mm(self._left, right.T).to(norms.dtype)
         norms.sub_(product, alpha=2)
-        norms.sub_(product.abs_(), alpha=2 * ROUNDOFF[right.dtype] * (1 + 2.0**-6))
+        norms.sub_(product.abs_(), alpha=2 * PRODUCT * ROUNDOFF[right.dtype])
 
     def room(self, rows: slice, columns: slice) -> Tensor:
         """The most by which an entry of the tile can lie below its `q_ij`, 0-dim."""
@@ -110,7 +113,11 @@ def screen(rows: Rows, level: str) -> Screen:
             x[part] = exact
             residuals[part] = exact.sub_(x[part]).square_().sum(1).sqrt_()
     share = float((residuals.square().sum() / rows.squares.sum().clamp(min=FLOOR)).sqrt())
-    return _lowered(x, rows.squares, bound(rows.squares, residuals, share, rows.dim, dtype, wide))
+    slack = bound(rows.squares, residuals, share, rows.dim, dtype, wide)
+    spread = 0.0
+    if dtype != wide and not rows.squares.is_cuda:
+        spread = PRODUCT * ROUNDOFF[dtype] * (rows.squares.sqrt() + residuals).square()
+    return _lowered(x, rows.squares, slack, spread)
 
 
 def fine(rows: Rows, block: slice) -> Screen:
@@ -118,13 +125,14 @@ def fine(rows: Rows, block: slice) -> Screen:
     x, squares = rows.centred(block), rows.squares[block]
     u = 2 * ROUNDOFF[torch.float64]
     slack = bound(squares, u * squares.sqrt(), u, rows.dim, x.dtype, x.dtype)
-    return _lowered(x, squares, slack)
+    return _lowered(x, squares, slack, 0.0)
 
 
-def _lowered(x: Tensor, squares: Tensor, slack: Tensor) -> Screen:
+def _lowered(x: Tensor, squares: Tensor, slack: Tensor, spread: Tensor | float) -> Screen:
+    """A screen whose entries lie up to `2 (slack + spread)` of both rows below the distance."""
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-    slack = slack.to(wide) * (1 + 4 * ROUNDOFF[wide])
-    return Screen(x, (squares - slack.double()).to(wide), slack)
+    up = 1 + 4 * ROUNDOFF[wide]
+    return Screen(x, (squares - slack * up).to(wide), ((slack + spread) * up**2).to(wide))
 
 
 def bound(
