@@ -125,9 +125,8 @@ def collect(rows: Rows, low: float, high: float, max_pairs: int) -> tuple[Pairs,
     dtype = rows.augmented.dtype
     u = ROUNDOFF[dtype]
     slack = bound(rows.squares, u * rows.squares.sqrt(), u, rows.dim, dtype, dtype)
-    listed = [
-        Pairs(*torch.zeros(2, 0, dtype=torch.int64, device=slack.device), slack[:0].to(dtype))
-    ]
+    none = torch.zeros(0, dtype=torch.int64, device=slack.device)
+    listed = [Pairs(none, none, rows.augmented.new_zeros(0))]
     nearest = rows.augmented.new_full((len(rows),), math.inf)
     farthest = rows.augmented.new_zeros(len(rows))
     count = 0

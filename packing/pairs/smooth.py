@@ -87,8 +87,7 @@ def _sum(rows: Rows, powers: Powers, low: float, high: float, count: int) -> tup
     for tile in sweep(rows):
         q = tile.q
         if tile.diagonal:
-            i, j = torch.triu_indices(*q.shape, 1, device=q.device)
-            q = q[i, j]
+            q = q[torch.ones_like(q, dtype=torch.bool).triu_(1)]
         powers.count(q)
     found = accumulate(rows, powers.weight, low, high)
     return found.force, found.pairs
