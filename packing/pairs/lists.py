@@ -13,16 +13,8 @@ from torch import Tensor
 from packing.pairs.results import Forces
 from packing.pairs.rows import Rows, prepare
 from packing.pairs.screen import ROUNDOFF, bound
-from packing.pairs.summation import (
-    Pairs,
-    Total,
-    Weight,
-    active,
-    join,
-    lost_digits,
-    sparse_rows,
-    symmetric_pattern,
-)
+from packing.pairs.sparse import Pairs, join, symmetric_pattern, with_values
+from packing.pairs.summation import Total, Weight, active, lost_digits
 from packing.pairs.sweep import sweep
 from packing.pairs.tiles import locate, positions
 
@@ -110,7 +102,7 @@ class PairList:
         once = lost[heads[lost] < columns[lost]]
         total.add_differences(Pairs(heads[once], columns[once], q[once]), w[once])
         w[lost] = 0
-        matrix = sparse_rows(self.pattern.crow_indices(), columns, w)
+        matrix = with_values(self.pattern, w)
         torch.addmm(total.sums, matrix, x, out=total.sums)
         force = total.force()
         return Forces(force, nearest, farthest, pairs)

@@ -15,7 +15,8 @@ from packing.pairs.lists import TooManyPairs, collect
 from packing.pairs.results import SoftExtremes
 from packing.pairs.rows import Rows, prepare, shift_down, unscale, working_dtype
 from packing.pairs.search import nearest_and_farthest
-from packing.pairs.summation import DENSE, PAIRS, Pairs, Total, accumulate
+from packing.pairs.sparse import Pairs
+from packing.pairs.summation import DENSE, PAIRS, Total, accumulate
 from packing.pairs.sweep import sweep
 
 
