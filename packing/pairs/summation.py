@@ -17,7 +17,7 @@ from packing.pairs.results import Forces
 from packing.pairs.rows import CHUNK, Rows, prepare
 from packing.pairs.sparse import Pairs, compressed, join, symmetric_pattern
 from packing.pairs.sweep import SMALL, Tile, sweep
-from packing.pairs.tiles import count, locate, outside, positions
+from packing.pairs.tiles import count, locate, order_of, outside, positions
 
 Weight = Callable[[Tensor], Tensor]
 DENSE = 0.04
@@ -125,7 +125,8 @@ class Total:
     def add_sparsely(self, tile: Tile, found: Tensor, weight: Weight) -> None:
         """Sum the `found` pairs of a tile by two sparse products within the cache."""
         height, width = tile.q.shape
-        i, j = (found // width).int(), (found % width).int()
+        place = found.int()
+        i, j = place // width, place % width
         w = weight(tile.at(found))
         if tile.close is not None:
             lost = torch.isin(found, tile.close).nonzero()[:, 0]
@@ -133,8 +134,10 @@ class Total:
             self.add_differences(close, w[lost])
             w[lost] = 0
         self._product(tile.block, compressed(i, j, w, (height, width)), tile.columns)
-        j, order = torch.sort(j, stable=True)
-        self._product(tile.columns, compressed(j, i[order], w[order], (width, height)), tile.block)
+        order = order_of(j)
+        self._product(
+            tile.columns, compressed(j[order], i[order], w[order], (width, height)), tile.block
+        )
 
     def _product(self, block: slice, W: Tensor, columns: slice) -> None:
         sums = self.sums[block]
