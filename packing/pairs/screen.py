@@ -120,12 +120,35 @@ def screen(rows: Rows, level: str) -> Screen:
     return _lowered(x, rows.squares, slack, spread)
 
 
-def fine(rows: Rows, block: slice) -> Screen:
-    """The float64 screen of one block of rows, made when needed: it would double the memory."""
-    x, squares = rows.centred(block), rows.squares[block]
-    u = 2 * ROUNDOFF[torch.float64]
-    slack = bound(squares, u * squares.sqrt(), u, rows.dim, x.dtype, x.dtype)
-    return _lowered(x, squares, slack, 0.0)
+class FineTiles:
+    """Float64 lower bounds, their rows prepared block by block: all of them would double memory."""
+
+    def __init__(self, rows: Rows):
+        """Prepare nothing yet."""
+        self.rows = rows
+        self._block = self._columns = slice(-1, -1)
+        self._left = self._right = self._screen(slice(0, 0))
+        self._tile = self._left.lowered
+
+    def tile(self, block: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
+        """Lower bounds on `q_ij`, the slack `e` of the tile's rows and that of its columns.
+
+        On the diagonal, where i = j, entries are meaningless. The last tile is kept.
+        """
+        if (block, columns) != (self._block, self._columns):
+            if block != self._block:
+                self._left = self._screen(block)
+            self._right = self._screen(columns)
+            self._block, self._columns = block, columns
+            left = self._left.left_factor(slice(None))
+            self._tile = torch.mm(left, self._right.right.T)
+        return self._tile, self._left.slack, self._right.slack
+
+    def _screen(self, block: slice) -> Screen:
+        x, squares = self.rows.centred(block), self.rows.squares[block]
+        u = 2 * ROUNDOFF[torch.float64]
+        slack = bound(squares, u * squares.sqrt(), u, self.rows.dim, x.dtype, x.dtype)
+        return _lowered(x, squares, slack, 0.0)
 
 
 def _lowered(x: Tensor, squares: Tensor, slack: Tensor, spread: Tensor | float) -> Screen:

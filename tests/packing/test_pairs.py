@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from packing.pairs import Extremes, extremes
 from packing.pairs.rows import Rows, prepare
-from packing.pairs.screen import FORMATS, fine, screen
+from packing.pairs.screen import FORMATS, FineTiles, screen
 from packing.pairs.search import extremes as search
 from tests.packing import clouds
 
@@ -70,10 +70,9 @@ def test_blockwise_float64_bounds_hold(generator):
     rows = prepare(S)
     X = rows.scaled(slice(None))
     q = torch.stack([(x - X[100:]).square().sum(1) for x in X[:100]])
-    left, right = fine(rows, slice(0, 100)), fine(rows, slice(100, 300))
-    tile = left.left_factor(slice(None)) @ right.right.T
+    tile, left, right = FineTiles(rows).tile(slice(0, 100), slice(100, 300))
     assert (tile <= q).all()
-    assert (q <= tile + 2 * (left.slack[:, None] + right.slack)).all()
+    assert (q <= tile + 2 * (left[:, None] + right)).all()
 
 
 @pytest.mark.parametrize("make", [clouds.with_twins, clouds.heavy, clouds.clusters])
