@@ -179,6 +179,7 @@ def bound(
     u = ROUNDOFF[wide]
     length = dim + 8
     growth = length * u / (1 - length * u)
+    operand = 0.0
     if dtype == torch.float32:
         operand = OPERANDS[torch.get_float32_matmul_precision()]
         residuals = residuals + operand * squares.sqrt()
@@ -186,7 +187,7 @@ def bound(
     elif dtype != wide and squares.is_cuda:
         growth *= 2  # tensor cores may truncate when they add
     norms = (squares.sqrt() + residuals).square()
-    t = max(share, ROUNDOFF[torch.float64])
+    t = max(share, operand, ROUNDOFF[torch.float64])
     floor = FLOOR if wide == torch.float32 else FLOOR**8
     relative = t + 2 * growth + 4 * u + 2 * length * ROUNDOFF[torch.float64]
     return relative * norms + residuals.square() / t + floor

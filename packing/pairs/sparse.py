@@ -37,7 +37,7 @@ def symmetric_pattern(i: Tensor, j: Tensor, n: int, dtype: torch.dtype) -> tuple
 def compressed(heads: Tensor, tails: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     """The sparse matrix with `values` at rows `heads`, ascending, and columns `tails`."""
     ends = torch.zeros(shape[0] + 1, dtype=tails.dtype, device=tails.device)
-    torch.cumsum(torch.bincount(heads, minlength=shape[0]), 0, out=ends[1:])
+    ends[1:] = torch.bincount(heads, minlength=shape[0]).cumsum(0)
     return _rows(ends, tails, values, shape)
 
 

@@ -11,6 +11,7 @@ from packing.pairs import Extremes, extremes
 from packing.pairs.rows import Rows, prepare
 from packing.pairs.screen import FORMATS, FineTiles, screen
 from packing.pairs.search import extremes as search
+from packing.pairs.search import native_levels
 from tests.packing import clouds
 
 EXACT = 1e-12  # relative error promised, for d up to 1000
@@ -216,6 +217,14 @@ def test_lower_matmul_precision_stays_exact(precision, generator):
     finally:
         torch.set_float32_matmul_precision(before)
     assert_same(found, extremes(S, impl="naive"), S)
+
+
+@pytest.mark.parametrize("able", ["avx512_bf16", "amx_bf16", None])
+def test_bfloat16_screens_only_where_it_is_native(able, monkeypatch, generator):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {able: True} if able else {})
+    assert native_levels(torch.device("cpu")) == (("bfloat16",) if able else ())
+    S = clouds.gaussian(1100, 8, generator)
+    assert_same(extremes(S, impl="blocked"), extremes(S, impl="naive"), S)
 
 
 def test_refusals():
