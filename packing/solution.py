@@ -55,3 +55,12 @@ class Solution:
     """Row positions, shape (rows that take part, d); pass it as `state=` to go on from here."""
     history: tuple[Progress, ...] = field(repr=False)
     """One entry per all-pairs pass of the solver."""
+
+
+class FloorNotMet(RuntimeError):
+    """The alignment floor was missed; `solution` holds what was reached."""
+
+    def __init__(self, solution: Solution):
+        """Take the message from `solution.stop`."""
+        super().__init__(solution.stop)
+        self.solution = solution

@@ -1,0 +1,168 @@
+"""Arguments checked at the front door: a refusal shows the offending value and says what to do.
+
+A wrong kind of object (type, dtype, layout) raises `TypeError`; a wrong shape or value raises
+`ValueError`. Every function returns nothing when its argument is in order.
+"""
+
+import math
+import operator
+
+import torch
+from torch import Tensor
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def check_cloud(S: Tensor, name: str = "S") -> None:
+    """Check that `S` is a dense (V, d) matrix of finite real numbers, d >= 1; V may be 0.
+
+    Every row is looked at, those that a mask leaves out included. No temporary is larger than
+    O(1) unless the check fails.
+
+    Args:
+        S: what the caller was given.
+        name: what the caller calls it, for the message.
+
+    Raises:
+        TypeError: not a dense torch tensor of float16, bfloat16, float32 or float64.
+        ValueError: not 2-D, no columns, or NaN or infinite entries (how many, and the first).
+    """
+    check_real(S, name)
+    if S.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {tuple(S.shape)}, expected 2-D (rows, dimensions): one row per "
+            f"token; reshape it or pass a single matrix"
+        )
+    if S.shape[1] == 0:
+        raise ValueError(f"{name} has shape {tuple(S.shape)}: rows need at least one dimension")
+    check_finite(S, name)
+
+
+def check_real(x: Tensor, name: str) -> None:
+    """Check that `x` is a dense torch tensor of a real floating dtype, of any shape.
+
+    Raises:
+        TypeError: it is not.
+    """
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"{name} is a {type(x).__name__}, expected a torch.Tensor; "
+            f"use torch.as_tensor({name}, dtype=torch.float32)"
+        )
+    if x.dtype not in DTYPES:
+        raise TypeError(
+            f"{name} has dtype {x.dtype}, expected float16, bfloat16, float32 or float64; "
+            f"convert it with {name}.to(torch.float32)"
+        )
+    if x.layout != torch.strided:
+        raise TypeError(f"{name} has layout {x.layout}, expected dense; use {name}.to_dense()")
+
+
+def check_finite(x: Tensor, name: str) -> None:
+    """Check that `x`, of any shape, has no NaN and no infinity.
+
+    Raises:
+        ValueError: it has; the message says how many and where the first one is.
+    """
+    if x.numel() == 0 or all(bool(end.isfinite()) for end in torch.aminmax(x.detach())):
+        return
+    bad = ~x.detach().isfinite()
+    first = tuple(bad.nonzero()[0].tolist())
+    raise ValueError(
+        f"{name} has {int(bad.sum())} of {x.numel()} entries NaN or infinite, the first "
+        f"{x[first].item()} at index {first}; find what produced it, or skip this step"
+    )
+
+
+def check_mask(mask: Tensor | None, S: Tensor) -> None:
+    """Check that `mask` is None or one bool per row of `S`, shape (V,), on the device of `S`.
+
+    Raises:
+        TypeError: not a tensor of dtype bool.
+        ValueError: wrong shape or device.
+    """
+    if mask is None:
+        return
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise TypeError(
+            f"mask is {kind}, expected a torch.bool tensor, True for the rows that take part; "
+            f"row numbers become one by mask[rows] = True"
+        )
+    if mask.shape != S.shape[:1]:
+        raise ValueError(
+            f"mask has shape {tuple(mask.shape)}, expected ({S.shape[0]},): one entry per row"
+        )
+    if mask.device != S.device:
+        raise ValueError(f"mask is on {mask.device}, the rows on {S.device}; move one of them")
+
+
+def check_same_shape(A: Tensor, S: Tensor, name_a: str = "A", name_s: str = "S") -> None:
+    """Check that two tensors have one shape and one device.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if A.shape != S.shape:
+        raise ValueError(
+            f"{name_a} has shape {tuple(A.shape)} but {name_s} has shape {tuple(S.shape)}; "
+            f"they must be equal (is one of them transposed?)"
+        )
+    if A.device != S.device:
+        raise ValueError(f"{name_a} is on {A.device}, {name_s} on {S.device}; move one of them")
+
+
+def check_gain(gain: Tensor, S: Tensor) -> None:
+    """Check that `gain` has one finite factor per dimension of `S`, shape (d,), on its device.
+
+    Raises:
+        TypeError: not a dense real tensor.
+        ValueError: wrong shape or device, NaN or infinite entries.
+    """
+    check_real(gain, "gain")
+    if gain.shape != S.shape[1:]:
+        raise ValueError(
+            f"gain has shape {tuple(gain.shape)}, expected ({S.shape[1]},): one factor per "
+            f"dimension, the weight of the RMS norm before the head"
+        )
+    if gain.device != S.device:
+        raise ValueError(f"gain is on {gain.device}, the rows on {S.device}; move one of them")
+    check_finite(gain, "gain")
+
+
+def check_count(value: int, name: str, least: int) -> None:
+    """Check that `value` is an integer, `bool` excluded, of at least `least`.
+
+    Raises:
+        TypeError: not an integer.
+        ValueError: below `least`.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name} is {value!r} ({type(value).__name__}), expected an integer"
+        ) from None
+    if number < least:
+        raise ValueError(f"{name} is {number}, expected at least {least}")
+
+
+def check_size(value: float, name: str) -> None:
+    """Check that `value` is a finite number, zero or more.
+
+    Raises:
+        TypeError: not a real number.
+        ValueError: negative, NaN or infinite.
+    """
+    if isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}, expected a number")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"{name} is {value!r} ({type(value).__name__}), expected a number"
+        ) from None
+    if not (math.isfinite(number) and number >= 0.0):
+        raise ValueError(f"{name} is {number}, expected a finite number of at least 0")

@@ -1,0 +1,317 @@
+"""The one front door: `solve(A, ...)` checks, centres, runs a solver and certifies the result."""
+
+import math
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from packing import checks, cloud
+from packing.bounds import (
+    closed_form_bound,
+    max_alignment_bounds,
+    rho_upper_bound,
+    volume_bound,
+)
+from packing.certify import Certified, certify
+from packing.rows import CentredRows
+from packing.solution import FloorNotMet, Progress, Solution
+from packing.solvers.geometry import Ball, Cone, Geometry, Shell
+from packing.solvers.guttman import Guttman
+from packing.solvers.projected_gradient import ProjectedGradient
+from packing.solvers.separation import Agreement, Limits, Measure, Method, Run, separate
+from packing.solvers.smoothed import Smoothed
+from packing.solvers.ties import part_ties
+
+SOLVERS: dict[str, type[Method]] = {
+    "smoothed": Smoothed,
+    "projected_gradient": ProjectedGradient,
+    "guttman": Guttman,
+}
+MEASURES = ("decrease", "cosine")
+NOISE = 64
+"""`A` counts as zero below this many roundings of the working dtype relative to `M`."""
+REPAIRS = 4
+
+
+@torch.no_grad()
+def solve(
+    A: Tensor,
+    *,
+    diameter: float = 1.0,
+    alignment: float = 0.5,
+    measure: str = "decrease",
+    solver: str = "smoothed",
+    passes: int = 24,
+    tolerance: float | None = None,
+    time_limit: float | None = None,
+    state: Tensor | None = None,
+    seed: int = 0,
+    mask: Tensor | None = None,
+    on_pass: Callable[[Progress], None] | None = None,
+    throw: bool = False,
+) -> Solution:
+    """Separate the rows of an update that agrees with a momentum.
+
+        maximise  delta(S) = min_{i<j} ||s_i - s_j||
+        subject to  D(S) = max_{i<j} ||s_i - s_j|| <= diameter  and  agreement(A, S) >= alignment
+
+    The problem is not convex and the solution is a local one; `bound` says how far `rho` is from
+    what no cloud of this size can exceed. The result does not depend on the scale of `A`, on a
+    shift common to its rows, on the order of the rows or on a rotation of the space, but for
+    rounding and for rows of `A` that are equal, which `seed` parts.
+
+    Args:
+        A: momentum, shape (V, d), float16, bfloat16, float32 or float64, one row per token; its
+            mean over the rows that take part is subtracted here.
+        diameter: largest row distance of the update; positive.
+        alignment: least agreement, between -1 and 1. Up to `sqrt((d+1)/(2d))` (0.707) it can be
+            met in the measure "decrease" for every `A`.
+        measure: "decrease", `<A,S> / (D(S) sqrt(d/(2(d+1))) sum_i ||a_i||)`, the share of the
+            largest first-order decrease; or "cosine", `<A,S> / (||A|| ||S||)`, which keeps the
+            proportions of the rows.
+        solver: "smoothed", "projected_gradient" or "guttman"; docs/solvers.md compares them.
+        passes: most all-pairs passes of the solver, at least 1. Two exact passes that certify the
+            result come on top; up to eight more where a floor or the rounding to a short dtype
+            asks for repair. `Solution.passes` counts all of them.
+        tolerance: stop as soon as `rho` gained less than this part of itself in eight passes.
+        time_limit: seconds after which no new pass of the solver begins.
+        state: `Solution.state` of an earlier call, shape (rows that take part, d): start from
+            there and not from the momentum.
+        seed: parts rows that are equal; no global random state is read or changed.
+        mask: rows that take part, shape (V,), bool. The others come back as zero, the mean of
+            those that do, and count nowhere.
+        on_pass: called after each pass of the solver.
+        throw: raise `FloorNotMet` instead of returning a Solution that misses the floor.
+
+    Returns:
+        The update in the dtype and on the device of `A`, with its exact figures. Ctrl-C ends the
+        solver and returns the best so far. `A` of equal rows, or equal up to rounding (64
+        roundings of the working dtype relative to the largest row of `A` before centring), gives
+        a zero update. Working precision is float64 for float64 momenta and float32 for the rest.
+
+    Raises:
+        TypeError, ValueError: an argument is not as above.
+        FloorNotMet: the floor was missed and `throw` is set; it carries the solution.
+    """
+    began = time.monotonic()
+    _check(A, diameter, alignment, measure, solver, passes, tolerance, time_limit, seed, mask)
+    momentum = _centred(A, mask)
+    _check_state(state, momentum)
+    if not bool(momentum.any()):
+        return _zero(A, momentum, alignment)
+
+    geometry = _geometry(momentum, measure, alignment)
+    rows = geometry.start() if state is None else geometry.retract(state.to(momentum))
+    run = Run(geometry.retract(part_ties(rows, seed)), math.inf)
+    deadline = None if time_limit is None else began + time_limit
+    limits = Limits(passes, tolerance, deadline, on_pass)
+    try:
+        separate(
+            geometry,
+            alignment,
+            SOLVERS[solver](),
+            run,
+            limits,
+            _agreement(momentum, measure),
+        )
+    except KeyboardInterrupt:
+        run.stop = f"interrupted after {len(run.history)} passes: this is the best so far"
+    chosen, passes_spent = _finish(run, geometry, A, mask, diameter, measure, alignment)
+    solution = _solution(chosen, run, passes_spent, A, mask, measure, alignment)
+    if throw and not solution.met:
+        raise FloorNotMet(solution)
+    return solution
+
+
+def _finish(
+    run: Run,
+    geometry: Geometry,
+    A: Tensor,
+    mask: Tensor | None,
+    diameter: float,
+    measure: str,
+    floor: float,
+) -> tuple[Certified, int]:
+    """Certify the newest iterate, the best one if that was better, and repair a missed floor."""
+
+    def merit(made: Certified) -> tuple[bool, float]:
+        held = _held(made, measure)
+        return (True, made.rho) if held >= floor else (False, held)
+
+    chosen = certify(run.rows, A, mask, diameter)
+    spent = len(run.history) + chosen.passes
+    if run.best is not None and merit(chosen) < (True, run.best_rho * (1 - 1e-5)):
+        other = certify(run.best, A, mask, diameter)
+        spent += other.passes
+        chosen = max(chosen, other, key=merit)
+    for attempt in range(REPAIRS):
+        if _held(chosen, measure) >= floor:
+            break
+        aim = floor + 4.0**attempt * 1e-4 * (1 - abs(floor))
+        rows = geometry.restore(chosen.rows, chosen.rows_diameter, aim)
+        if rows is chosen.rows:
+            continue
+        other = certify(rows, A, mask, diameter)
+        spent += other.passes
+        chosen = max(chosen, other, key=merit)
+    return chosen, spent
+
+
+def _solution(
+    chosen: Certified,
+    run: Run,
+    spent: int,
+    A: Tensor,
+    mask: Tensor | None,
+    measure: str,
+    floor: float,
+) -> Solution:
+    held = _held(chosen, measure)
+    met = held >= floor
+    stop = run.stop
+    if not met:
+        stop = f"the floor {floor:g} on {measure} was missed, {held:.6g} was reached"
+        if measure == "decrease":
+            most = max_alignment_bounds(A, mask).upper
+            can = "no update reaches more than" if most < floor else "no update is known to exceed"
+            stop += f" ({can} {most:.6g}); lower the floor or give more passes"
+        stop += f"; {run.stop}"
+    num_rows, dim = chosen.rows.shape
+    return Solution(
+        update=chosen.update,
+        delta=chosen.exact.delta,
+        diameter=chosen.exact.diameter,
+        rho=chosen.rho,
+        alignment=chosen.alignment,
+        cosine=chosen.cosine,
+        bound=rho_upper_bound(num_rows, dim),
+        closest=chosen.exact.closest,
+        farthest=chosen.exact.farthest,
+        passes=spent,
+        met=met,
+        stop=stop,
+        state=chosen.rows,
+        history=tuple(run.history),
+    )
+
+
+def _zero(A: Tensor, momentum: Tensor, floor: float) -> Solution:
+    """The zero update for a momentum without a direction."""
+    num_rows, dim = momentum.shape
+    why = "the rows of the momentum are equal up to rounding"
+    if num_rows < 2:
+        why = f"{num_rows} rows take part, fewer than two"
+    met = floor <= 0
+    return Solution(
+        update=torch.zeros_like(A, memory_format=torch.contiguous_format),
+        delta=0.0 if num_rows > 1 else math.inf,
+        diameter=0.0,
+        rho=0.0,
+        alignment=0.0,
+        cosine=0.0,
+        bound=rho_upper_bound(num_rows, dim),
+        closest=(-1, -1),
+        farthest=(-1, -1),
+        passes=0,
+        met=met,
+        stop=f"{why}: no direction to follow, so the update is zero",
+        state=momentum,
+        history=(),
+    )
+
+
+def _held(made: Certified, measure: str) -> float:
+    return made.alignment if measure == "decrease" else made.cosine
+
+
+def _geometry(momentum: Tensor, measure: str, floor: float) -> Geometry:
+    if measure == "cosine":
+        return Cone(momentum, floor)
+    if volume_bound(*momentum.shape) < closed_form_bound(*momentum.shape):
+        return Ball(momentum)
+    return Shell(momentum)
+
+
+def _agreement(momentum: Tensor, measure: str) -> Measure:
+    """Alignment and cosine of an iterate, in the working dtype with sums in float64."""
+    norms = momentum.norm(dim=1, dtype=torch.float64)
+    unit = cloud.jung_radius(momentum.shape[1]) * float(norms.sum())
+    size = float(norms.norm())
+
+    def agree(rows: Tensor, diameter: float) -> Agreement:
+        inner = float((momentum * rows).sum(dim=1).double().sum())
+        mean = rows.mean(dim=0, dtype=torch.float64)
+        square = float((rows * rows).sum(dim=1).double().sum()) - len(rows) * float(mean @ mean)
+        alignment = inner / (diameter * unit) if diameter > 0 else 0.0
+        cosine = inner / (size * math.sqrt(square)) if square > 0 else 0.0
+        held = alignment if measure == "decrease" else cosine
+        return Agreement(alignment, cosine, held)
+
+    return agree
+
+
+def _centred(A: Tensor, mask: Tensor | None) -> Tensor:
+    """`A` less its mean at unit scale in the working dtype, or zeros if that is rounding noise."""
+    dtype = torch.float64 if A.dtype == torch.float64 else torch.float32
+    blocks = CentredRows(A, mask)
+    momentum = A.new_empty((blocks.count, A.shape[1]), dtype=dtype)
+    at, largest = 0, 0.0
+    for block in blocks:
+        momentum[at : at + len(block)] = block
+        largest = max(largest, float(block.norm(dim=1).max()))
+        at += len(block)
+    before = largest + float((blocks.mean + blocks.first).norm())
+    if blocks.count < 2 or largest <= NOISE * torch.finfo(dtype).eps * before:
+        return momentum.zero_()
+    return momentum
+
+
+def _check(
+    A: Tensor,
+    diameter: float,
+    alignment: float,
+    measure: str,
+    solver: str,
+    passes: int,
+    tolerance: float | None,
+    time_limit: float | None,
+    seed: int,
+    mask: Tensor | None,
+) -> None:
+    checks.check_cloud(A, "A")
+    checks.check_mask(mask, A)
+    checks.check_size(diameter, "diameter")
+    largest = torch.finfo(A.dtype).max
+    if not torch.finfo(A.dtype).tiny * 1e3 <= diameter <= largest / 4:
+        raise ValueError(
+            f"diameter is {diameter}, which entries of {A.dtype} cannot express; "
+            f"use one near 1 and scale the update"
+        )
+    if not -1 <= alignment <= 1:
+        raise ValueError(f"alignment is {alignment}, expected a floor between -1 and 1")
+    for value, name, choices in (
+        (measure, "measure", MEASURES),
+        (solver, "solver", tuple(SOLVERS)),
+    ):
+        if value not in choices:
+            raise ValueError(
+                f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}"
+            )
+    checks.check_count(passes, "passes", 1)
+    checks.check_count(seed, "seed", 0)
+    for value, name in ((tolerance, "tolerance"), (time_limit, "time_limit")):
+        if value is not None:
+            checks.check_size(value, name)
+
+
+def _check_state(state: Tensor | None, momentum: Tensor) -> None:
+    if state is None:
+        return
+    checks.check_cloud(state, "state")
+    if state.shape != momentum.shape:
+        raise ValueError(
+            f"state has shape {tuple(state.shape)}, expected {tuple(momentum.shape)}: the state "
+            f"of a solution for as many rows that take part"
+        )

@@ -1,0 +1,173 @@
+"""The loop that the separating solvers share: visit all pairs, move, restore the floor.
+
+Rows live at unit scale in a `Geometry`. Two radii say which pairs are wrong: closer than the
+target `near`, or farther than `far`, the least of the rows' farthest distances. A `Method` turns
+the wrong pairs into a direction per row; the loop gives the row the length of its own worst
+violation, so the step needs no size and a row that has room stays where it is. (Scaling per row
+keeps equivariance under rotation, which scaling per coordinate as in Adam breaks.)
+
+The target is the one number to control. Far above what the floor allows, heavy rows cannot follow
+and violate it most; once met, nothing moves. It is left alone while the separation grows by more
+than 5 % a pass and then steered to where the separation is a set fraction of it, 0.93 at the
+start of the run and 0.98 at its end.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from packing.pairs import Forces
+from packing.solution import Progress
+from packing.solvers.geometry import Geometry
+
+STALL = 1.05
+MARGIN = 1e-3
+"""Aimed for beyond the floor, as the diameter is that of the pass before."""
+WINDOW = 8
+"""Passes over which the gain is held against the tolerance."""
+
+
+class Method(Protocol):
+    """How a pass over all pairs becomes a step."""
+
+    def visit(self, rows: Tensor, near: float, far: float, part: float) -> Forces:
+        """One pass. `near`, `far` are distances, `part` the part of the run done, 0 to 1."""
+        ...
+
+    def step(self, geometry: Geometry, rows: Tensor, forces: Forces, room: Tensor) -> Tensor:
+        """The step of each row, shape (n, d); `room`, shape (n,), is its worst violation."""
+        ...
+
+
+class Agreement(NamedTuple):
+    """How far rows agree with the momentum."""
+
+    alignment: float
+    cosine: float
+    held: float
+    """The one of them that the floor is about."""
+
+
+Measure = Callable[[Tensor, float], Agreement]
+"""Agreement of rows of a given diameter."""
+
+
+@dataclass
+class Limits:
+    """When to stop and whom to tell."""
+
+    passes: int
+    tolerance: float | None = None
+    deadline: float | None = None
+    """On the clock of `time.monotonic`."""
+    on_pass: Callable[[Progress], None] | None = None
+
+
+@dataclass
+class Run:
+    """Where a run has come to; kept up to date while it goes on, so it can be cut short."""
+
+    rows: Tensor
+    """The newest iterate, not yet visited unless the run ended early."""
+    diameter: float
+    """Of the iterate visited last."""
+    best: Tensor | None = None
+    """The iterate of largest `rho` among those that met the floor, as their passes saw them."""
+    best_rho: float = -1.0
+    history: list[Progress] = field(default_factory=list)
+    stop: str = ""
+
+
+def separate(
+    geometry: Geometry,
+    floor: float,
+    method: Method,
+    run: Run,
+    limits: Limits,
+    measure: Measure,
+) -> None:
+    """Advance `run` by up to `limits.passes` passes over all pairs.
+
+    Args:
+        geometry: where rows may be.
+        floor: least alignment, in the measure of the geometry.
+        method: which pairs move whom.
+        run: start, changed in place.
+        limits: passes, tolerance, deadline.
+        measure: what is reported and held against the floor.
+    """
+    target = geometry.spacing()
+    far = math.inf
+    separation = 0.0
+    aim = floor + MARGIN * (1 - abs(floor))
+    for k in range(limits.passes):
+        part = k / max(1, limits.passes - 1)
+        forces = method.visit(run.rows, target, far, part)
+        nearest = forces.nearest.clamp_min(0).sqrt()
+        farthest = forces.farthest.clamp_min(0).sqrt()
+        before, separation = separation, float(nearest.min())
+        run.diameter = float(farthest.max())
+        _note(run, floor, separation, measure)
+        if limits.on_pass is not None:
+            limits.on_pass(run.history[-1])
+
+        room = (target - nearest).clamp_min_(0)
+        if far < math.inf:
+            room += (farthest - far).clamp_min_(0)
+        moved = run.rows + method.step(geometry, run.rows, forces, room)
+        run.rows = geometry.restore(geometry.retract(moved), run.diameter, aim)
+
+        far = float(farthest.min())
+        if k and separation < STALL * before:
+            wanted = 0.93 + 0.05 * part
+            rate = 0.03 * (separation / target - wanted) / (1 - wanted)
+            target *= math.exp(min(0.03, max(-0.06, rate)))
+        target = max(target, 1.01 * separation)
+        if limits.deadline is not None and time.monotonic() >= limits.deadline:
+            run.stop = f"the time limit was reached after {k + 1} passes; give it more time"
+            return
+        if limits.tolerance is not None and _settled(run, limits.tolerance):
+            run.stop = (
+                f"rho gained less than {limits.tolerance:g} of itself in {WINDOW} passes; "
+                f"a smaller tolerance goes on"
+            )
+            return
+    run.stop = f"the {limits.passes} passes asked for are done; more passes may separate further"
+
+
+def shortened(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
+    """The tangential force, no row of it longer than 1.3 times its `room`."""
+    step = geometry.tangent(rows, force)
+    length = step.norm(dim=1)
+    return step * (1.3 * torch.minimum(length, room) / length.clamp_min(_tiny(rows)))[:, None]
+
+
+def stretched(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
+    """The direction of the tangential force, every row as long as its `room`."""
+    step = geometry.tangent(rows, force)
+    length = step.norm(dim=1)
+    return step * (room / length.clamp_min(_tiny(rows)) * (length > _tiny(rows)))[:, None]
+
+
+def _tiny(rows: Tensor) -> float:
+    return torch.finfo(rows.dtype).tiny * 1e4
+
+
+def _note(run: Run, floor: float, separation: float, measure: Measure) -> None:
+    rho = separation / run.diameter if run.diameter > 0 else 0.0
+    figures = measure(run.rows, run.diameter)
+    run.history.append(Progress(len(run.history) + 1, rho, figures.alignment, figures.cosine))
+    if figures.held >= floor and rho > run.best_rho:
+        run.best, run.best_rho = run.rows, rho
+
+
+def _settled(run: Run, tolerance: float) -> bool:
+    if len(run.history) <= WINDOW or run.best_rho <= 0:
+        return False
+    old = max(p.rho for p in run.history[:-WINDOW])
+    return run.best_rho <= old * (1 + tolerance)

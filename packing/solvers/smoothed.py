@@ -1,0 +1,49 @@
+"""Log-sum-exp smoothing with continuation in beta, over the pairs that are wrong.
+
+`F_beta(X) = (1/beta) log sum q_ij^beta + (1/beta) log sum q_ij^-beta` (docs/mathematics.md) has
+the gradient
+
+    dF/dx_i = 2 sum_j (w+_ij - w-_ij) (x_i - x_j) / q_ij
+
+with softmax weights `w+-` of `+-beta log q_ij`. Each row takes the direction of its part of the
+gradient and the length of its own worst violation: within a row the softmax's normaliser cancels,
+and a row far from the closest pair of all still learns whom to leave. Sums run over the pairs
+closer than the target and those farther than the far radius, the rest having no violation to
+remove. `beta` grows from 2, where a row leaves all its neighbours, to 20, where it leaves the
+nearest.
+"""
+
+import math
+
+from torch import Tensor
+
+from packing.pairs import Forces, forces
+from packing.solvers.geometry import Geometry
+from packing.solvers.separation import stretched
+
+FIRST, LAST = 2.0, 20.0
+
+
+class Smoothed:
+    """All neighbours of a row act at first, the nearest at last."""
+
+    def visit(self, rows: Tensor, near: float, far: float, part: float) -> Forces:
+        """Softmax forces of the pairs closer than `near` or farther than `far`."""
+        beta = FIRST * (LAST / FIRST) ** part
+        near_q, far_q = near**2, far**2
+
+        def weight(q: Tensor) -> Tensor:
+            log_q = q.clamp_min(1e-12).log_()
+            # (near/q)^beta saturates at e^60, where one neighbour decides anyway
+            pull = (log_q - math.log(near_q)).mul_(-beta).clamp_max_(60).exp_()
+            pull *= q <= near_q
+            if far_q < math.inf:
+                push = (log_q - math.log(far_q)).mul_(beta).clamp_max_(60).exp_()
+                pull -= push.mul_(q >= far_q)
+            return pull.div_(q.clamp_min(1e-12))
+
+        return forces(rows, weight, near=near_q, far=far_q)
+
+    def step(self, geometry: Geometry, rows: Tensor, forces: Forces, room: Tensor) -> Tensor:
+        """The direction of the force, every row as long as its worst violation."""
+        return stretched(geometry, rows, forces.force, room)
