@@ -119,8 +119,9 @@ def forces(
 
     Returns:
         Forces, and each row's nearest and farthest q, in the working dtype. Distances carry its
-        rounding relative to q down to `q = 0.001 (||s_i||^2 + ||s_j||^2)` as products do, and are
-        taken from direct differences below.
+        rounding as products do down to `q = 0.001 (||s_i||^2 + ||s_j||^2)`, rows centred, and are
+        taken from direct differences below (in float64 from 1e-6). A lower
+        `torch.get_float32_matmul_precision()` loosens that where the device heeds it.
 
     Raises:
         ValueError: As in `extremes`.

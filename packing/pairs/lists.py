@@ -13,16 +13,8 @@ from torch import Tensor
 from packing.pairs.results import Forces
 from packing.pairs.rows import Rows, prepare
 from packing.pairs.screen import ROUNDOFF, bound
-from packing.pairs.summation import (
-    Pairs,
-    Total,
-    Weight,
-    active,
-    join,
-    lost_digits,
-    sparse_rows,
-    symmetric_pattern,
-)
+from packing.pairs.sparse import Pairs, join, symmetric_pattern, with_values
+from packing.pairs.summation import Total, Weight, active, lost_digits
 from packing.pairs.sweep import sweep
 from packing.pairs.tiles import locate, positions
 
@@ -110,7 +102,7 @@ class PairList:
         once = lost[heads[lost] < columns[lost]]
         total.add_differences(Pairs(heads[once], columns[once], q[once]), w[once])
         w[lost] = 0
-        matrix = sparse_rows(self.pattern.crow_indices(), columns, w)
+        matrix = with_values(self.pattern, w)
         torch.addmm(total.sums, matrix, x, out=total.sums)
         force = total.force()
         return Forces(force, nearest, farthest, pairs)
@@ -125,9 +117,8 @@ def collect(rows: Rows, low: float, high: float, max_pairs: int) -> tuple[Pairs,
     dtype = rows.augmented.dtype
     u = ROUNDOFF[dtype]
     slack = bound(rows.squares, u * rows.squares.sqrt(), u, rows.dim, dtype, dtype)
-    listed = [
-        Pairs(*torch.zeros(2, 0, dtype=torch.int64, device=slack.device), slack[:0].to(dtype))
-    ]
+    none = torch.zeros(0, dtype=torch.int64, device=slack.device)
+    listed = [Pairs(none, none, rows.augmented.new_zeros(0))]
     nearest = rows.augmented.new_full((len(rows),), math.inf)
     farthest = rows.augmented.new_zeros(len(rows))
     count = 0

@@ -62,7 +62,8 @@ class Rows:
 
     def scaled(self, which: Tensor | slice) -> Tensor:
         """Rows as given times `2^-exponent`, shape (k, d), float64, exact, a fresh tensor."""
-        return shift_down(self.given(which).to(torch.float64, copy=True), self.exponent)
+        rows = self.given(which).to(torch.float64, copy=True, memory_format=torch.contiguous_format)
+        return shift_down(rows, self.exponent)
 
     def centred(self, part: slice) -> Tensor:
         """Rows `part` scaled and centred, shape (k, d), float64, a fresh tensor."""
@@ -108,9 +109,8 @@ def prepare(S: Tensor, *, mask: Tensor | None = None, exponent: int | None = Non
     peak = 0.0
     if n and d:
         peak = float(torch.stack([raw.given(p).abs().max() for p in parts]).max())
-    if not math.isfinite(peak):
-        raise ValueError(f"S has an entry that is not finite (largest magnitude {peak}): mask it")
-    exponent = power_of_two(peak) if exponent is None else exponent
+    fitting = power_of_two(peak)
+    exponent = fitting if exponent is None else exponent
     raw = Rows(S, index, exponent, S, S, S)
     mean = torch.zeros(d, dtype=torch.float64, device=S.device)
     for p in parts:
@@ -133,7 +133,13 @@ def working_dtype(S: Tensor) -> torch.dtype:
 
 
 def power_of_two(peak: float) -> int:
-    """The least `e` with `peak < 2^e`; 0 for a peak of zero."""
+    """The least `e` with `peak < 2^e`, for the largest magnitude of a cloud; 0 for a peak of zero.
+
+    Raises:
+        ValueError: The peak is not finite.
+    """
+    if not math.isfinite(peak):
+        raise ValueError(f"S has an entry that is not finite (largest magnitude {peak}): mask it")
     return math.frexp(peak)[1] if peak > 0 else 0
 
 

@@ -28,6 +28,8 @@ ROUNDOFF = {
     torch.float32: 2.0**-24,
     torch.float64: 2.0**-53,
 }
+PRODUCT = 1 + 2.0**-5
+"""Times the roundoff: rounding of a product, relative to what it was rounded to."""
 FLOOR = 2.0**-96
 """Slack that covers underflow in float32 of entries scaled to at most one."""
 OPERANDS = {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-8}
@@ -38,7 +40,7 @@ class Screen:
     """Rows in one format, ready to give tiles of lower bounds."""
 
     def __init__(self, x: Tensor, lowered: Tensor, slack: Tensor):
-        """Take rounded rows `x~`, `||x||^2 - e` and `e`, the last two in the tile's dtype."""
+        """Take rounded rows `x~`, `||x||^2 - e` and at least `e`, the last two in tile dtype."""
         self.x = x
         self.lowered = lowered
         self.slack = slack
@@ -84,9 +86,10 @@ class Screen:
         if norms.is_cuda:
             norms.sub_(torch.mm(self._left, right.T, out_dtype=norms.dtype), alpha=2)
             return
-        product = torch.mm(self._left, right.T).to(norms.dtype)  # rounded to the narrow format
+        # A CPU rounds the product itself to the narrow format, once more.
+        product = torch.mm(self._left, right.T).to(norms.dtype)
         norms.sub_(product, alpha=2)
-        norms.sub_(product.abs_(), alpha=2 * ROUNDOFF[right.dtype] * (1 + 2.0**-6))
+        norms.sub_(product.abs_(), alpha=2 * PRODUCT * ROUNDOFF[right.dtype])
 
     def room(self, rows: slice, columns: slice) -> Tensor:
         """The most by which an entry of the tile can lie below its `q_ij`, 0-dim."""
@@ -110,21 +113,49 @@ def screen(rows: Rows, level: str) -> Screen:
             x[part] = exact
             residuals[part] = exact.sub_(x[part]).square_().sum(1).sqrt_()
     share = float((residuals.square().sum() / rows.squares.sum().clamp(min=FLOOR)).sqrt())
-    return _lowered(x, rows.squares, bound(rows.squares, residuals, share, rows.dim, dtype, wide))
+    slack = bound(rows.squares, residuals, share, rows.dim, dtype, wide)
+    spread = 0.0
+    if dtype != wide and not rows.squares.is_cuda:
+        spread = PRODUCT * ROUNDOFF[dtype] * (rows.squares.sqrt() + residuals).square()
+    return _lowered(x, rows.squares, slack, spread)
 
 
-def fine(rows: Rows, block: slice) -> Screen:
-    """The float64 screen of one block of rows, made when needed: it would double the memory."""
-    x, squares = rows.centred(block), rows.squares[block]
-    u = 2 * ROUNDOFF[torch.float64]
-    slack = bound(squares, u * squares.sqrt(), u, rows.dim, x.dtype, x.dtype)
-    return _lowered(x, squares, slack)
+class FineTiles:
+    """Float64 lower bounds, their rows prepared block by block: all of them would double memory."""
+
+    def __init__(self, rows: Rows):
+        """Prepare nothing yet."""
+        self.rows = rows
+        self._block = self._columns = slice(-1, -1)
+        self._left = self._right = self._screen(slice(0, 0))
+        self._tile = self._left.lowered
+
+    def tile(self, block: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
+        """Lower bounds on `q_ij`, the slack `e` of the tile's rows and that of its columns.
+
+        On the diagonal, where i = j, entries are meaningless. The last tile is kept.
+        """
+        if (block, columns) != (self._block, self._columns):
+            if block != self._block:
+                self._left = self._screen(block)
+            self._right = self._screen(columns)
+            self._block, self._columns = block, columns
+            left = self._left.left_factor(slice(None))
+            self._tile = torch.mm(left, self._right.right.T)
+        return self._tile, self._left.slack, self._right.slack
+
+    def _screen(self, block: slice) -> Screen:
+        x, squares = self.rows.centred(block), self.rows.squares[block]
+        u = 2 * ROUNDOFF[torch.float64]
+        slack = bound(squares, u * squares.sqrt(), u, self.rows.dim, x.dtype, x.dtype)
+        return _lowered(x, squares, slack, 0.0)
 
 
-def _lowered(x: Tensor, squares: Tensor, slack: Tensor) -> Screen:
+def _lowered(x: Tensor, squares: Tensor, slack: Tensor, spread: Tensor | float) -> Screen:
+    """A screen whose entries lie up to `2 (slack + spread)` of both rows below the distance."""
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-    slack = slack.to(wide) * (1 + 4 * ROUNDOFF[wide])
-    return Screen(x, (squares - slack.double()).to(wide), slack)
+    up = 1 + 4 * ROUNDOFF[wide]
+    return Screen(x, (squares - slack * up).to(wide), ((slack + spread) * up**2).to(wide))
 
 
 def bound(
@@ -148,6 +179,7 @@ def bound(
     u = ROUNDOFF[wide]
     length = dim + 8
     growth = length * u / (1 - length * u)
+    operand = 0.0
     if dtype == torch.float32:
         operand = OPERANDS[torch.get_float32_matmul_precision()]
         residuals = residuals + operand * squares.sqrt()
@@ -155,7 +187,7 @@ def bound(
     elif dtype != wide and squares.is_cuda:
         growth *= 2  # tensor cores may truncate when they add
     norms = (squares.sqrt() + residuals).square()
-    t = max(share, ROUNDOFF[torch.float64])
+    t = max(share, operand, ROUNDOFF[torch.float64])
     floor = FLOOR if wide == torch.float32 else FLOOR**8
     relative = t + 2 * growth + 4 * u + 2 * length * ROUNDOFF[torch.float64]
     return relative * norms + residuals.square() / t + floor

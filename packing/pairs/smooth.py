@@ -15,7 +15,8 @@ from packing.pairs.lists import TooManyPairs, collect
 from packing.pairs.results import SoftExtremes
 from packing.pairs.rows import Rows, prepare, shift_down, unscale, working_dtype
 from packing.pairs.search import nearest_and_farthest
-from packing.pairs.summation import DENSE, PAIRS, Pairs, Total, accumulate
+from packing.pairs.sparse import Pairs
+from packing.pairs.summation import DENSE, PAIRS, Total, accumulate
 from packing.pairs.sweep import sweep
 
 
@@ -45,6 +46,16 @@ def soft_extremes(S: Tensor, beta: float, *, mask: Tensor | None = None) -> Soft
     return SoftExtremes(value, gradient, *ends, pairs)
 
 
+SPAN = 2.0**-80
+"""Least `(least / greatest)^beta` for which far powers follow from near ones by division."""
+LOWEST = -60.0
+"""Logarithm at which powers stop falling: smaller ones weigh nothing and denormals are slow."""
+
+
+def _exp(logs: Tensor) -> Tensor:
+    return logs.clamp_(min=LOWEST).exp_()
+
+
 class Powers:
     """`(q / greatest)^beta` and `(least / q)^beta`, their sums, and the weights they make."""
 
@@ -58,10 +69,11 @@ class Powers:
     def of(self, q: Tensor) -> tuple[Tensor, Tensor]:
         """Near and far powers of `q`, its shape and dtype."""
         least, greatest = self.ends
-        near = (q.log() - math.log(least)).mul_(-self.beta).exp_()
-        if self.span > 2.0**-100:
+        logs = q.log()
+        near = _exp((logs - math.log(least)).mul_(-self.beta))
+        if self.span > SPAN:
             return near, self.span / near
-        return near, (q.log() - math.log(greatest)).mul_(self.beta).exp_()
+        return near, _exp(logs.sub_(math.log(greatest)).mul_(self.beta))
 
     def count(self, q: Tensor) -> None:
         """Add the powers of `q` to the sums."""
@@ -87,8 +99,7 @@ def _sum(rows: Rows, powers: Powers, low: float, high: float, count: int) -> tup
     for tile in sweep(rows):
         q = tile.q
         if tile.diagonal:
-            i, j = torch.triu_indices(*q.shape, 1, device=q.device)
-            q = q[i, j]
+            q = q[torch.ones_like(q, dtype=torch.bool).triu_(1)]
         powers.count(q)
     found = accumulate(rows, powers.weight, low, high)
     return found.force, found.pairs

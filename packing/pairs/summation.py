@@ -1,28 +1,29 @@
 """Pairwise forces in one pass over the tiles, `f_i = sum_j w(q_ij) (s_i - s_j)`.
 
-A tile with few active pairs gives them to a list, summed by a sparse product when it is long
-enough; a tile with many is summed at once by two dense products (`W x_J` for its rows and `W^T x_I`
-for its columns). Either way the product runs over `[x, ||x||^2, 1]`: the last column of the result
-is `sum_j w_ij`, so `f = sum_j w_ij x_i - sum_j w_ij x_j`. Pairs that nearly coincide are summed by
-their differences instead.
+A tile with many active pairs is summed by two dense products (`W x_J` for its rows and `W^T x_I`
+for its columns), one with few by two sparse ones; one with hardly any gives them to a list, summed
+by one sparse product when it is long enough. Each product runs over `[x, ||x||^2, 1]`: the last
+column of the result is `sum_j w_ij`, so `f = sum_j w_ij x_i - sum_j w_ij x_j`. Pairs that nearly
+coincide are summed by their differences instead.
 """
 
 import math
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from packing.pairs.results import Forces
 from packing.pairs.rows import CHUNK, Rows, prepare
+from packing.pairs.sparse import Pairs, compressed, join, symmetric_pattern
 from packing.pairs.sweep import SMALL, Tile, sweep
-from packing.pairs.tiles import count, locate, outside, positions
+from packing.pairs.tiles import count, locate, order_of, outside, positions
 
 Weight = Callable[[Tensor], Tensor]
 DENSE = 0.04
 """Fraction of active pairs above which a tile is summed densely."""
+LISTED = 0.002
+"""Fraction up to which a tile's pairs wait in a list: too few for sparse products of their own."""
 PAIRS = 1 << 21
 """Pairs listed before they are summed, unless the caller says otherwise."""
 
@@ -63,6 +64,8 @@ def accumulate(
             size = count(marks)
             if size > min(most, DENSE * tile.pairs):
                 total.add_densely(tile, weight)
+            elif size > LISTED * tile.pairs:
+                total.add_sparsely(tile, positions(marks), weight)
             elif size:
                 found = positions(marks)
                 listed.append(Pairs(*locate(found, tile.block, tile.columns), tile.at(found)))
@@ -74,21 +77,6 @@ def accumulate(
     if listed:
         total.add_listed(join(listed), weight)
     return Forces(total.force(), nearest, farthest, pairs)
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """A list of pairs `i < j`, shape (k,) each, with their squared distances."""
-
-    i: Tensor
-    j: Tensor
-    q: Tensor
-
-
-def join(parts: list[Pairs]) -> Pairs:
-    """One list of several."""
-    i, j, q = (torch.cat([getattr(p, name) for p in parts]) for name in ("i", "j", "q"))
-    return Pairs(i, j, q)
 
 
 def active(tile: Tile, near: float, far: float) -> Tensor:
@@ -133,6 +121,23 @@ class Total:
         self._product(tile.block, W, tile.columns)
         if not tile.diagonal:
             self._product(tile.columns, W.T, tile.block)
+
+    def add_sparsely(self, tile: Tile, found: Tensor, weight: Weight) -> None:
+        """Sum the `found` pairs of a tile by two sparse products within the cache."""
+        height, width = tile.q.shape
+        place = found.int()
+        i, j = place // width, place % width
+        w = weight(tile.at(found))
+        if tile.close is not None:
+            lost = torch.isin(found, tile.close).nonzero()[:, 0]
+            close = Pairs(*locate(found[lost], tile.block, tile.columns), tile.at(found[lost]))
+            self.add_differences(close, w[lost])
+            w[lost] = 0
+        self._product(tile.block, compressed(i, j, w, (height, width)), tile.columns)
+        order = order_of(j)
+        self._product(
+            tile.columns, compressed(j[order], i[order], w[order], (width, height)), tile.block
+        )
 
     def _product(self, block: slice, W: Tensor, columns: slice) -> None:
         sums = self.sums[block]
@@ -183,25 +188,3 @@ def lost_digits(rows: Rows, i: Tensor, j: Tensor, q: Tensor) -> Tensor:
     norms = rows.augmented[:, -2].contiguous()
     small = SMALL[norms.dtype] * (norms[i] + norms[j])
     return (q < small).nonzero()[:, 0]
-
-
-def symmetric_pattern(i: Tensor, j: Tensor, n: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """A sparse CSR matrix of zeros at (i, j) and (j, i), and where its entries come from.
-
-    Returns:
-        The matrix, shape (n, n); and for each of its values the position in `cat([i, j])`.
-    """
-    heads, tails = torch.cat([i, j]), torch.cat([j, i])
-    heads, order = torch.sort(heads.int(), stable=True)
-    ends = torch.zeros(n + 1, dtype=torch.int64, device=i.device)
-    torch.cumsum(torch.bincount(heads, minlength=n), 0, out=ends[1:])
-    values = torch.zeros(len(heads), dtype=dtype, device=i.device)
-    return sparse_rows(ends, tails[order], values), order
-
-
-def sparse_rows(ends: Tensor, columns: Tensor, values: Tensor) -> Tensor:
-    """A square CSR matrix, without torch's notice that these are in beta."""
-    n = len(ends) - 1
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(ends, columns, values, (n, n), check_invariants=False)

@@ -1,0 +1,1 @@
+"""Measurements that print a table and keep their figures as JSON."""

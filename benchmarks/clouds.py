@@ -1,0 +1,65 @@
+"""Clouds to measure on: random, like a real momentum, and optimised until near ties are many."""
+
+import math
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from packing.pairs import extremes, forces
+
+CACHE = Path(".cache") / "benchmarks"
+
+
+def natural(V: int, d: int) -> Tensor:
+    """Random directions, norms one give or take 5 %."""
+    g = torch.Generator().manual_seed(0)
+    size = 1 + 0.05 * torch.randn(V, 1, generator=g)
+    return normalize(torch.randn(V, d, generator=g)) * size
+
+
+def real_like(V: int, d: int) -> Tensor:
+    """Falling spectrum, row norms over four decades, 5 % of the rows with a near twin."""
+    g = torch.Generator().manual_seed(1)
+    S = torch.randn(V, d, generator=g) / torch.arange(1, d + 1).sqrt()
+    twins = torch.randperm(V, generator=g)[: V // 20 * 2].view(2, -1)
+    S[twins[0]] = S[twins[1]] + 0.05 * torch.randn(twins.shape[1], d, generator=g) / d**0.5
+    return S * torch.exp(1.2 * torch.randn(V, 1, generator=g))
+
+
+def optimised(V: int, d: int, steps: int = 40) -> Tensor:
+    """Unit rows pushed apart by hinge forces until about a hundredth of the pairs nearly tie."""
+    path = CACHE / f"optimised_{V}_{d}_{steps}.pt"
+    if path.exists():
+        return torch.load(path)
+    S = normalize(natural(V, d))
+    reach = 1.02 * extremes(S).delta
+    for _ in range(steps):
+        pushed = forces(S, hinge(reach), near=reach**2, far=math.inf)
+        lack = (reach - pushed.nearest.sqrt()).clamp_(min=0)
+        tangent = pushed.force - (pushed.force * S).sum(1, keepdim=True) * S
+        S = normalize(S + 0.5 * lack[:, None] * normalize(tangent))
+        if pushed.pairs < 0.002 * V * V:
+            reach *= 1.01
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torch.save(S, path)
+    return S
+
+
+def hinge(reach: float):
+    """The weight `(reach - r)+ / r` with `r = sqrt q`."""
+
+    def weight(q: Tensor) -> Tensor:
+        r = q.sqrt()
+        return (reach - r).clamp_(min=0).div_(r)
+
+    return weight
+
+
+def reach_of(S: Tensor, share: float) -> float:
+    """The distance below which about this share of the pairs lie, from a sample of the rows."""
+    g = torch.Generator().manual_seed(2)
+    some = torch.randperm(len(S), generator=g)[:256]
+    r = torch.cdist(S[some], S).flatten()
+    return float(r[r > 1e-3].kthvalue(max(1, int(share * r.numel()))).values)
