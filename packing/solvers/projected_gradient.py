@@ -10,6 +10,7 @@ dynamics treats constraints alike (Mueller et al., Position based dynamics, JVCI
 """
 
 import math
+from collections.abc import Callable
 
 from torch import Tensor
 
@@ -24,17 +25,21 @@ class ProjectedGradient:
     def visit(self, rows: Tensor, near: float, far: float, part: float) -> Forces:
         """Hinge forces of the pairs closer than `near` or farther than `far`."""
         del part
-        far_side = far < math.inf
-
-        def weight(q: Tensor) -> Tensor:
-            d = q.clamp_min(1e-12).sqrt_()
-            wrong = (near - d).clamp_min_(0)
-            if far_side:
-                wrong -= (d - far).clamp_min_(0)
-            return wrong.div_(d)
-
-        return forces(rows, weight, near=near**2, far=far**2)
+        return forces(rows, hinge(near, far), near=near**2, far=far**2)
 
     def step(self, geometry: Geometry, rows: Tensor, forces: Forces, room: Tensor) -> Tensor:
         """The force, no row longer than 1.6 times its worst violation."""
         return shortened(geometry, rows, forces.force, room)
+
+
+def hinge(near: float, far: float) -> Callable[[Tensor], Tensor]:
+    """`(max(0, near - d) - max(0, d - far)) / d` as a function of `q = d^2`."""
+
+    def weight(q: Tensor) -> Tensor:
+        d = q.clamp_min(1e-12).sqrt_()
+        wrong = (near - d).clamp_min_(0)
+        if far < math.inf:
+            wrong -= (d - far).clamp_min_(0)
+        return wrong.div_(d)
+
+    return weight
