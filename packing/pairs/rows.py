@@ -14,6 +14,8 @@ from torch import Tensor
 
 CHUNK = 1 << 16
 """Entries handled at a time in float64: half a megabyte, to stay in a CPU's cache."""
+WIDE_CHUNK = 1 << 22
+"""The same on other devices: 32 MiB, so that starting a kernel costs little against running it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,12 @@ class Rows:
     def dim(self) -> int:
         """Dimension `d`."""
         return self.source.shape[1]
+
+    @property
+    def step(self) -> int:
+        """Rows or pairs handled at a time in float64."""
+        entries = CHUNK if self.source.device.type == "cpu" else WIDE_CHUNK
+        return max(1, entries // max(1, self.dim))
 
     @property
     def x(self) -> Tensor:
@@ -75,7 +83,7 @@ class Rows:
 
     def distances(self, i: Tensor, j: Tensor) -> Tensor:
         """`||s_i - s_j||^2` scaled, by direct differences, shape (k,), float64."""
-        step = max(1, CHUNK // max(1, self.dim))
+        step = self.step
         parts = [
             self.differences(a, b).square_().sum(1)
             for a, b in zip(i.split(step), j.split(step), strict=True)
@@ -103,9 +111,8 @@ def prepare(S: Tensor, *, mask: Tensor | None = None, exponent: int | None = Non
     S = S.detach()
     index = None if mask is None else mask.nonzero()[:, 0]
     n, d = (len(S) if index is None else len(index)), S.shape[1]
-    step = max(1, CHUNK // max(1, d))
-    parts = [slice(a, min(a + step, n)) for a in range(0, n, step)]
     raw = Rows(S, index, 0, S, S, S)
+    parts = [slice(a, min(a + raw.step, n)) for a in range(0, n, raw.step)]
     peak = 0.0
     if n and d:
         peak = float(torch.stack([raw.given(p).abs().max() for p in parts]).max())

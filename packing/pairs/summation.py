@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from packing.pairs.results import Forces
-from packing.pairs.rows import CHUNK, Rows, prepare
+from packing.pairs.rows import Rows, prepare
 from packing.pairs.sparse import Pairs, compressed, join, symmetric_pattern
 from packing.pairs.sweep import SMALL, Tile, sweep
 from packing.pairs.tiles import count, locate, order_of, outside, positions
@@ -156,7 +156,7 @@ class Total:
 
     def add_differences(self, pairs: Pairs, w: Tensor) -> None:
         """Sum pairs by the differences of the rows given; equal rows exert nothing."""
-        step = max(1, CHUNK // max(1, self.rows.dim))
+        step = self.rows.step
         w = torch.where(pairs.q > 0, w, 0)
         for i, j, c in zip(pairs.i.split(step), pairs.j.split(step), w.split(step), strict=True):
             push = self.rows.differences(i, j).mul_(c[:, None]).to(self.sums.dtype)
