@@ -32,8 +32,8 @@ PRODUCT = 1 + 2.0**-5
 """Times the roundoff: rounding of a product, relative to what it was rounded to."""
 FLOOR = 2.0**-96
 """Slack that covers underflow in float32 of entries scaled to at most one."""
-OPERANDS = {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-8}
-"""Rounding of float32 operands that `torch.get_float32_matmul_precision` allows (tf32, bf16)."""
+OPERANDS = {"none": 0.0, "ieee": 0.0, "tf32": 2.0**-10, "bf16": 2.0**-8}
+"""Rounding of float32 operands under each `fp32_precision` of `torch.backends`."""
 
 
 class Screen:
@@ -181,7 +181,7 @@ def bound(
     growth = length * u / (1 - length * u)
     operand = 0.0
     if dtype == torch.float32:
-        operand = OPERANDS[torch.get_float32_matmul_precision()]
+        operand = operand_rounding(squares.device)
         residuals = residuals + operand * squares.sqrt()
         growth += 2 * operand
     elif dtype != wide and squares.is_cuda:
@@ -191,3 +191,15 @@ def bound(
     floor = FLOOR if wide == torch.float32 else FLOOR**8
     relative = t + 2 * growth + 4 * u + 2 * length * ROUNDOFF[torch.float64]
     return relative * norms + residuals.square() / t + floor
+
+
+def operand_rounding(device: torch.device) -> float:
+    """Rounding of float32 operands that torch may use in a product there.
+
+    `torch.get_float32_matmul_precision` only knows of what was set by its own counterpart, and
+    raises where the settings of `torch.backends` were used; those follow both.
+    """
+    backends = {"cpu": [torch.backends.mkldnn], "cuda": [torch.backends.cuda]}
+    either = [torch.backends.cuda, torch.backends.mkldnn]
+    chosen = backends.get(device.type, either)
+    return max(OPERANDS[backend.matmul.fp32_precision] for backend in chosen)

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from packing.pairs import Extremes, extremes
 from packing.pairs.rows import Rows, prepare
-from packing.pairs.screen import FORMATS, FineTiles, screen
+from packing.pairs.screen import FORMATS, OPERANDS, FineTiles, operand_rounding, screen
 from packing.pairs.search import extremes as search
 from packing.pairs.search import native_levels
 from tests.packing import clouds
@@ -216,6 +216,21 @@ def test_lower_matmul_precision_stays_exact(precision, generator):
         found = extremes(S, impl="blocked")
     finally:
         torch.set_float32_matmul_precision(before)
+    assert_same(found, extremes(S, impl="naive"), S)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_lower_precision_set_by_backend_is_heeded(precision, generator):
+    """`torch.get_float32_matmul_precision` raises under such settings."""
+    S = clouds.with_twins(600, 40, generator)
+    matmul = torch.backends.mkldnn.matmul
+    before = matmul.fp32_precision
+    matmul.fp32_precision = precision
+    try:
+        assert operand_rounding(S.device) == OPERANDS[precision]
+        found = extremes(S, impl="blocked")
+    finally:
+        matmul.fp32_precision = before
     assert_same(found, extremes(S, impl="naive"), S)
 
 
