@@ -5,7 +5,7 @@
     -dE/dx_i = sum_j [max(0, near - d_ij) - max(0, d_ij - far)] (x_i - x_j) / d_ij
 
 A step of unit size would move each row of a pair by the whole violation; no row moves farther
-than 1.3 times its worst violation. The projections are those of the geometry. Position-based
+than 1.6 times its worst violation. The projections are those of the geometry. Position-based
 dynamics treats constraints alike (Mueller et al., Position based dynamics, JVCIR 18, 2007).
 """
 
@@ -20,6 +20,9 @@ from packing.solvers.separation import shortened
 
 class ProjectedGradient:
     """Only violated pairs act, so late passes cost little more than the product itself."""
+
+    reach = 1.6
+    """A row whose partner is held back by others has to make room for two."""
 
     def visit(self, rows: Tensor, near: float, far: float, part: float) -> Forces:
         """Hinge forces of the pairs closer than `near` or farther than `far`."""
@@ -36,5 +39,5 @@ class ProjectedGradient:
         return forces(rows, weight, near=near**2, far=far**2)
 
     def step(self, geometry: Geometry, rows: Tensor, forces: Forces, room: Tensor) -> Tensor:
-        """The force, no row longer than 1.3 times its worst violation."""
+        """The force, no row longer than its worst violation."""
         return shortened(geometry, rows, forces.force, room)

@@ -7,9 +7,9 @@ violation, so the step needs no size and a row that has room stays where it is. 
 keeps equivariance under rotation, which scaling per coordinate as in Adam breaks.)
 
 The target is the one number to control. Far above what the floor allows, heavy rows cannot follow
-and violate it most; once met, nothing moves. It is left alone while the separation grows by more
-than 5 % a pass and then steered to where the separation is a set fraction of it, 0.93 at the
-start of the run and 0.98 at its end.
+and violate it most; once met, nothing moves. It is left alone while the separation is on its way
+there and else steered to where the separation is a set fraction of it, 0.90 at the start of the
+run and 0.98 at its end. The constants were chosen on real momenta (docs/solvers.md).
 """
 
 import math
@@ -25,7 +25,11 @@ from packing.pairs import Forces
 from packing.solution import Progress
 from packing.solvers.geometry import Geometry
 
+FAR = 0.9
+DROP, BRAKE, RECOVER = 0.8, 0.6, 1.1
 STALL = 1.05
+WANTED = (0.90, 0.98)
+RATE, RISE, FALL = 0.05, 0.05, 0.06
 MARGIN = 1e-3
 """Aimed for beyond the floor, as the diameter is that of the pass before."""
 WINDOW = 8
@@ -34,6 +38,9 @@ WINDOW = 8
 
 class Method(Protocol):
     """How a pass over all pairs becomes a step."""
+
+    reach: float
+    """Relaxation: what steps are multiplied by while all goes well."""
 
     def visit(self, rows: Tensor, near: float, far: float, part: float) -> Forces:
         """One pass. `near`, `far` are distances, `part` the part of the run done, 0 to 1."""
@@ -104,6 +111,7 @@ def separate(
     target = geometry.spacing()
     far = math.inf
     separation = 0.0
+    pace = method.reach
     aim = floor + MARGIN * (1 - abs(floor))
     for k in range(limits.passes):
         part = k / max(1, limits.passes - 1)
@@ -119,14 +127,14 @@ def separate(
         room = (target - nearest).clamp_min_(0)
         if far < math.inf:
             room += (farthest - far).clamp_min_(0)
-        moved = run.rows + method.step(geometry, run.rows, forces, room)
+        pace = min(method.reach, RECOVER * pace) if separation >= DROP * before else BRAKE * pace
+        step = method.step(geometry, run.rows, forces, room)
+        moved = torch.add(run.rows, step, alpha=pace)
         run.rows = geometry.restore(geometry.retract(moved), run.diameter, aim)
 
-        far = float(farthest.min())
-        if k and separation < STALL * before:
-            wanted = 0.93 + 0.05 * part
-            rate = 0.03 * (separation / target - wanted) / (1 - wanted)
-            target *= math.exp(min(0.03, max(-0.06, rate)))
+        far = max(float(farthest.min()), FAR * run.diameter)
+        if 0 < before:
+            target *= _steer(separation, before, target, k, limits.passes)
         target = max(target, 1.01 * separation)
         if limits.deadline is not None and time.monotonic() >= limits.deadline:
             run.stop = f"the time limit was reached after {k + 1} passes; give it more time"
@@ -140,11 +148,27 @@ def separate(
     run.stop = f"the {limits.passes} passes asked for are done; more passes may separate further"
 
 
+def _steer(separation: float, before: float, target: float, k: int, passes: int) -> float:
+    """Factor for the target after pass `k` of `passes`.
+
+    1 while the separation grows by more than 5 % a pass and would at that pace come to the wanted
+    fraction of the target in the passes left.
+    """
+    left = passes - 1 - k
+    part = k / max(1, passes - 1)
+    wanted = WANTED[0] + (WANTED[1] - WANTED[0]) * part
+    growth = separation / before
+    if growth >= STALL and separation * min(growth, 1e3) ** min(left, 60) >= wanted * target:
+        return 1.0
+    rate = RATE * (separation / target - wanted) / (1 - wanted)
+    return math.exp(min(RISE, max(-FALL, rate)))
+
+
 def shortened(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
-    """The tangential force, no row of it longer than 1.3 times its `room`."""
+    """The tangential force, no row of it longer than its `room`."""
     step = geometry.tangent(rows, force)
     length = step.norm(dim=1)
-    return step * (1.3 * torch.minimum(length, room) / length.clamp_min(_tiny(rows)))[:, None]
+    return step * (torch.minimum(length, room) / length.clamp_min(_tiny(rows)))[:, None]
 
 
 def stretched(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:

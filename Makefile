@@ -1,0 +1,31 @@
+# Every target sets up what it needs in .venv from a clean clone; the first run installs torch.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test bench clean
+
+demo: .venv/installed
+	@echo "make demo: separating the rows of the shipped momentum into rowsep-out/"
+	$(BIN)/rowsep solve --force
+
+test: .venv/installed
+	@echo "make test: running the tests"
+	$(BIN)/python -m pytest
+
+bench: .venv/installed
+	@echo "make bench: timing the solvers on the shipped momentum"
+	$(BIN)/python -m experiments.bench
+
+clean:
+	@echo "make clean: removing .venv, caches, rowsep-out/ and out/"
+	rm -rf .venv rowsep-out out .pytest_cache .ruff_cache .hypothesis *.egg-info
+
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "$(PYTHON) is missing or older than Python 3.11: run make PYTHON=/path/to/python3.11" >&2; \
+	    exit 1; }
+	@echo "setting up .venv (torch is a large download)"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -c constraints.txt -e '.[test]'
+	@touch $@
