@@ -17,7 +17,7 @@ from packing.bounds import (
 from packing.certify import Certified, certify
 from packing.rows import CentredRows
 from packing.solution import FloorNotMet, Progress, Solution
-from packing.solvers.geometry import Ball, Cone, Geometry, Shell
+from packing.solvers.geometry import Ball, Geometry, Onion, Shell
 from packing.solvers.guttman import Guttman
 from packing.solvers.projected_gradient import ProjectedGradient
 from packing.solvers.separation import Agreement, Limits, Measure, Method, Run, separate
@@ -42,7 +42,7 @@ def solve(
     diameter: float = 1.0,
     alignment: float = 0.5,
     measure: str = "decrease",
-    solver: str = "smoothed",
+    solver: str = "projected_gradient",
     passes: int = 24,
     tolerance: float | None = None,
     time_limit: float | None = None,
@@ -71,7 +71,7 @@ def solve(
         measure: "decrease", `<A,S> / (D(S) sqrt(d/(2(d+1))) sum_i ||a_i||)`, the share of the
             largest first-order decrease; or "cosine", `<A,S> / (||A|| ||S||)`, which keeps the
             proportions of the rows.
-        solver: "smoothed", "projected_gradient" or "guttman"; docs/solvers.md compares them.
+        solver: "projected_gradient", "smoothed" or "guttman"; docs/solvers.md compares them.
         passes: most all-pairs passes of the solver, at least 1. Two exact passes that certify the
             result come on top; up to eight more where a floor or the rounding to a short dtype
             asks for repair. `Solution.passes` counts all of them.
@@ -228,7 +228,7 @@ def _held(made: Certified, measure: str) -> float:
 
 def _geometry(momentum: Tensor, measure: str, floor: float) -> Geometry:
     if measure == "cosine":
-        return Cone(momentum, floor)
+        return Onion(momentum, floor)
     if volume_bound(*momentum.shape) < closed_form_bound(*momentum.shape):
         return Ball(momentum)
     return Shell(momentum)

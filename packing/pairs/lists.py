@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from packing.pairs.results import Forces
-from packing.pairs.rows import Rows, prepare
+from packing.pairs.rows import prepare
 from packing.pairs.screen import ROUNDOFF, bound
-from packing.pairs.sparse import Pairs, join, symmetric_pattern, with_values
-from packing.pairs.summation import Total, Weight, active, lost_digits
-from packing.pairs.sweep import sweep
+from packing.pairs.sparse import Part, part_of
+from packing.pairs.summation import Total, Weight, active
+from packing.pairs.sweep import SMALL, Tile, sweep
 from packing.pairs.tiles import locate, positions
 
 
@@ -57,10 +57,28 @@ class PairList:
         """Sum of two row displacements that the list survives."""
         self.start = S.detach().clone()
         low, high = near * (1 + skin) ** 2, far * (1 - skin) ** 2
-        pairs, self.nearest, self.farthest = collect(rows, low, high, max_pairs)
-        self.pairs = len(pairs.i)
+        self.pairs = 0
         """Pairs listed."""
-        self.pattern, _ = symmetric_pattern(pairs.i, pairs.j, len(rows), rows.augmented.dtype)
+        self.nearest = rows.augmented.new_full((len(rows),), math.inf)
+        """Each row's nearest q over all pairs where the list was built."""
+        self.farthest = rows.augmented.new_zeros(len(rows))
+        """Each row's farthest q over all pairs where the list was built."""
+        self._parts: list[Part] = []
+        u = ROUNDOFF[rows.augmented.dtype]
+        slack = bound(
+            rows.squares, u * rows.squares.sqrt(), u, rows.dim, rows.x.dtype, rows.x.dtype
+        )
+        for tile in sweep(rows):
+            tile.record(self.nearest, self.farthest)
+            flat = _qualified(tile, slack, low, high)
+            self.pairs += len(flat)
+            if self.pairs > max_pairs:
+                raise TooManyPairs(
+                    f"more than {max_pairs} pairs qualify: lower near, raise far, narrow the "
+                    f"skin, or sum all pairs with forces()"
+                )
+            if len(flat):
+                self._parts.append(part_of(tile.block, tile.columns, flat))
 
     def covers(self, S: Tensor) -> bool:
         """Whether every active pair of `S` is certainly listed, O(V d)."""
@@ -85,58 +103,36 @@ class PairList:
             weight: Elementwise function of q that vanishes for `near < q < far`.
         """
         rows = prepare(S, exponent=0)
-        n = len(rows)
-        x, left = rows.augmented, rows.left(slice(0, n))
-        columns = self.pattern.col_indices()
-        counts = self.pattern.crow_indices().diff()
-        heads = torch.repeat_interleave(torch.arange(n, device=x.device), counts)
-        q = torch.sparse.sampled_addmm(self.pattern, left, x.T, beta=0).values()
-        lost = lost_digits(rows, heads, columns, q)
-        if len(lost):
-            q[lost] = rows.distances(heads[lost], columns[lost]).to(q.dtype)
-        nearest = q.new_full((n,), math.inf).scatter_reduce_(0, heads, q, "amin")
-        farthest = q.new_zeros(n).scatter_reduce_(0, heads, q, "amax")
-        pairs = int(((q <= self.near) | (q >= self.far)).sum()) // 2
-        w = weight(q)
         total = Total(rows)
-        once = lost[heads[lost] < columns[lost]]
-        total.add_differences(Pairs(heads[once], columns[once], q[once]), w[once])
-        w[lost] = 0
-        matrix = with_values(self.pattern, w)
-        torch.addmm(total.sums, matrix, x, out=total.sums)
-        force = total.force()
-        return Forces(force, nearest, farthest, pairs)
+        nearest = torch.full_like(self.nearest, math.inf)
+        farthest = torch.zeros_like(self.farthest)
+        left, start = rows.augmented[:0], -1
+        norms = rows.augmented[:, -2].contiguous()
+        count = 0
+        for part in self._parts:
+            if part.block.start != start:
+                left, start = rows.left(part.block), part.block.start
+            pattern = part.matrix(torch.zeros(len(part), dtype=left.dtype, device=left.device))
+            right = rows.augmented[part.columns].T
+            q = torch.sparse.sampled_addmm(pattern, left, right, beta=0).values()
+            places = (part.block, part.i.long()), (part.columns, part.j.long())
+            size = sum(norms[block][at] for block, at in places)
+            lost = (q < SMALL[q.dtype] * size).nonzero()[:, 0]
+            if len(lost):
+                pairs = part.pairs(lost, q)
+                q[lost] = rows.distances(pairs.i, pairs.j).to(q.dtype)
+            for block, at in places:
+                nearest[block].scatter_reduce_(0, at, q, "amin")
+                farthest[block].scatter_reduce_(0, at, q, "amax")
+            count += int(((q <= self.near) | (q >= self.far)).sum())
+            total.add_sparsely(part, q, lost, weight)
+        return Forces(total.force(), nearest, farthest, count)
 
 
-def collect(rows: Rows, low: float, high: float, max_pairs: int) -> tuple[Pairs, Tensor, Tensor]:
-    """Every pair with `q <= low` or `q >= high`, perhaps a few more but never one less.
-
-    Returns:
-        The pairs with their q in the working dtype, and each row's nearest and farthest q.
-    """
-    dtype = rows.augmented.dtype
-    u = ROUNDOFF[dtype]
-    slack = bound(rows.squares, u * rows.squares.sqrt(), u, rows.dim, dtype, dtype)
-    none = torch.zeros(0, dtype=torch.int64, device=slack.device)
-    listed = [Pairs(none, none, rows.augmented.new_zeros(0))]
-    nearest = rows.augmented.new_full((len(rows),), math.inf)
-    farthest = rows.augmented.new_zeros(len(rows))
-    count = 0
-    for tile in sweep(rows):
-        for k, part in enumerate((tile.block, tile.columns)):
-            torch.minimum(nearest[part], tile.nearest[k], out=nearest[part])
-            torch.maximum(farthest[part], tile.farthest[k], out=farthest[part])
-        room = float(slack[tile.block].max() + slack[tile.columns].max())
-        flat = positions(active(tile, low + room, high - room))
-        i, j = locate(flat, tile.block, tile.columns)
-        q = tile.at(flat)
-        doubt = slack[i] + slack[j]
-        keep = ((q - doubt <= low) | (q + doubt >= high)).nonzero()[:, 0]
-        count += len(keep)
-        if count > max_pairs:
-            raise TooManyPairs(
-                f"more than {max_pairs} pairs qualify: lower near, raise far, narrow the skin, "
-                f"or sum all pairs with forces()"
-            )
-        listed.append(Pairs(i[keep], j[keep], q[keep]))
-    return join(listed), nearest, farthest
+def _qualified(tile: Tile, slack: Tensor, low: float, high: float) -> Tensor:
+    """Flat indices of a tile's pairs with `q <= low` or `q >= high`: a few more, never one less."""
+    room = float(slack[tile.block].max() + slack[tile.columns].max())
+    flat = positions(active(tile, low + room, high - room))
+    i, j = locate(flat, tile.block, tile.columns)
+    q, doubt = tile.at(flat), slack[i] + slack[j]
+    return flat[(q - doubt <= low) | (q + doubt >= high)]

@@ -2,8 +2,8 @@
 
 The exact extremes come first. They fix the offsets, so no power overflows: `(q / D^2)^beta` and
 `(delta^2 / q)^beta` are at most one. They also tell which pairs matter: with N pairs, those whose
-power is below `eps / N` together weigh less than `eps`, and are left out. If the rest is few it is
-listed in a second sweep and summed; else a second sweep sums the powers and a third the forces.
+power is below `eps / N` together weigh less than `eps`, and are left out. A second sweep sums the
+powers and lists the pairs while they are few; if they are not, a third sweep sums the forces.
 """
 
 import math
@@ -11,13 +11,13 @@ import math
 import torch
 from torch import Tensor
 
-from packing.pairs.lists import TooManyPairs, collect
 from packing.pairs.results import SoftExtremes
 from packing.pairs.rows import Rows, prepare, shift_down, unscale, working_dtype
 from packing.pairs.search import nearest_and_farthest
-from packing.pairs.sparse import Pairs
-from packing.pairs.summation import DENSE, PAIRS, Total, accumulate
+from packing.pairs.sparse import Pairs, join
+from packing.pairs.summation import Total, accumulate, active
 from packing.pairs.sweep import sweep
+from packing.pairs.tiles import count, locate, positions
 
 
 def soft_extremes(S: Tensor, beta: float, *, mask: Tensor | None = None) -> SoftExtremes:
@@ -33,10 +33,9 @@ def soft_extremes(S: Tensor, beta: float, *, mask: Tensor | None = None) -> Soft
     if least <= 0:
         return SoftExtremes(math.inf, gradient, *ends, 0)
     powers = Powers(beta, least, greatest)
-    count = n * (n - 1) // 2
-    tail = (math.log(count) - math.log(torch.finfo(gradient.dtype).eps)) / beta
+    tail = (math.log(n * (n - 1) / 2) - math.log(torch.finfo(gradient.dtype).eps)) / beta
     low, high = least * math.exp(min(tail, 700.0)), greatest * math.exp(-tail)
-    total, pairs = _sum(rows, powers, low, high, count)
+    total, pairs = _sum(rows, powers, low, high)
     value = math.log(greatest / least) + (math.log(powers.far) + math.log(powers.near)) / beta
     total = shift_down(total, rows.exponent)
     if rows.index is None:
@@ -46,6 +45,8 @@ def soft_extremes(S: Tensor, beta: float, *, mask: Tensor | None = None) -> Soft
     return SoftExtremes(value, gradient, *ends, pairs)
 
 
+LISTED = 4
+"""Pairs per row up to which those that carry weight are kept from the second sweep."""
 SPAN = 2.0**-80
 """Least `(least / greatest)^beta` for which far powers follow from near ones by division."""
 LOWEST = -60.0
@@ -87,22 +88,26 @@ class Powers:
         return far.mul_(2 / self.far).sub_(near, alpha=2 / self.near).div_(q)
 
 
-def _sum(rows: Rows, powers: Powers, low: float, high: float, count: int) -> tuple[Tensor, int]:
+def _sum(rows: Rows, powers: Powers, low: float, high: float) -> tuple[Tensor, int]:
     """Gradient in the scale of the prepared rows, and the pairs that carried weight."""
-    if low < high:
-        try:
-            pairs, _, _ = collect(rows, low, high, min(PAIRS, int(DENSE * count) + 64))
-        except TooManyPairs:
-            pass
-        else:
-            return _sum_list(rows, powers, pairs), len(pairs.i)
+    listed: list[Pairs] = []
+    size = 0
     for tile in sweep(rows):
-        q = tile.q
-        if tile.diagonal:
-            q = q[torch.ones_like(q, dtype=torch.bool).triu_(1)]
-        powers.count(q)
-    found = accumulate(rows, powers.weight, low, high)
-    return found.force, found.pairs
+        marks = active(tile, low, high)
+        found = count(marks)
+        size += found
+        if size <= LISTED * len(rows):
+            flat = positions(marks)
+            listed.append(Pairs(*locate(flat, tile.block, tile.columns), tile.at(flat)))
+        elif found > tile.q.numel() // 4 and not tile.diagonal:
+            powers.count(tile.q)
+        elif found:
+            powers.count(tile.q[marks])
+    if size <= LISTED * len(rows):
+        return _sum_list(rows, powers, join(listed)), size
+    for pairs in listed:
+        powers.count(pairs.q)
+    return accumulate(rows, powers.weight, low, high).force, size
 
 
 def _sum_list(rows: Rows, powers: Powers, pairs: Pairs) -> Tensor:

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from packing.pairs.results import Forces
 from packing.pairs.rows import Rows, prepare
-from packing.pairs.sparse import Pairs, compressed, join, symmetric_pattern
+from packing.pairs.sparse import Pairs, Part, join, part_of, symmetric
 from packing.pairs.sweep import SMALL, Tile, sweep
-from packing.pairs.tiles import count, locate, order_of, outside, positions
+from packing.pairs.tiles import count, locate, outside, positions
 
 Weight = Callable[[Tensor], Tensor]
 DENSE = 0.04
@@ -51,9 +51,7 @@ def accumulate(
     listed: list[Pairs] = []
     waiting = pairs = 0
     for tile in sweep(rows):
-        for k, part in enumerate((tile.block, tile.columns)):
-            torch.minimum(nearest[part], tile.nearest[k], out=nearest[part])
-            torch.maximum(farthest[part], tile.farthest[k], out=farthest[part])
+        tile.record(nearest, farthest)
         if tile.exact is not None:
             pairs += total.add_exactly(tile, weight, near, far)
         elif near >= min(far, math.inf):
@@ -65,7 +63,9 @@ def accumulate(
             if size > min(most, DENSE * tile.pairs):
                 total.add_densely(tile, weight)
             elif size > LISTED * tile.pairs:
-                total.add_sparsely(tile, positions(marks), weight)
+                found = positions(marks)
+                part = part_of(tile.block, tile.columns, found)
+                total.add_sparsely(part, tile.at(found), among(found, tile.close), weight)
             elif size:
                 found = positions(marks)
                 listed.append(Pairs(*locate(found, tile.block, tile.columns), tile.at(found)))
@@ -122,22 +122,14 @@ class Total:
         if not tile.diagonal:
             self._product(tile.columns, W.T, tile.block)
 
-    def add_sparsely(self, tile: Tile, found: Tensor, weight: Weight) -> None:
-        """Sum the `found` pairs of a tile by two sparse products within the cache."""
-        height, width = tile.q.shape
-        place = found.int()
-        i, j = place // width, place % width
-        w = weight(tile.at(found))
-        if tile.close is not None:
-            lost = torch.isin(found, tile.close).nonzero()[:, 0]
-            close = Pairs(*locate(found[lost], tile.block, tile.columns), tile.at(found[lost]))
-            self.add_differences(close, w[lost])
+    def add_sparsely(self, part: Part, q: Tensor, lost: Tensor, weight: Weight) -> None:
+        """Sum the pairs of a part with their q; those at positions `lost` by their differences."""
+        w = weight(q)
+        if len(lost):
+            self.add_differences(part.pairs(lost, q), w[lost])
             w[lost] = 0
-        self._product(tile.block, compressed(i, j, w, (height, width)), tile.columns)
-        order = order_of(j)
-        self._product(
-            tile.columns, compressed(j[order], i[order], w[order], (width, height)), tile.block
-        )
+        self._product(part.block, part.matrix(w), part.columns)
+        self._product(part.columns, part.transposed(w), part.block)
 
     def _product(self, block: slice, W: Tensor, columns: slice) -> None:
         sums = self.sums[block]
@@ -150,8 +142,7 @@ class Total:
         if len(lost):
             self.add_differences(Pairs(pairs.i[lost], pairs.j[lost], pairs.q[lost]), w[lost])
             w[lost] = 0
-        matrix, order = symmetric_pattern(pairs.i, pairs.j, len(self.rows), w.dtype)
-        matrix.values().copy_(torch.cat([w, w])[order])
+        matrix = symmetric(pairs, w, len(self.rows))
         torch.addmm(self.sums, matrix, self.rows.augmented, out=self.sums)
 
     def add_differences(self, pairs: Pairs, w: Tensor) -> None:
@@ -181,6 +172,13 @@ class Total:
         if self.near_sums is None:
             self.near_sums = self.sums.new_zeros(len(self.rows), self.rows.dim)
         return self.near_sums
+
+
+def among(found: Tensor, close: Tensor | None) -> Tensor:
+    """Positions in `found` of what is in `close`."""
+    if close is None:
+        return found[:0]
+    return torch.isin(found, close).nonzero()[:, 0]
 
 
 def lost_digits(rows: Rows, i: Tensor, j: Tensor, q: Tensor) -> Tensor:

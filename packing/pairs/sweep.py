@@ -51,6 +51,12 @@ class Tile:
         height, width = self.q.shape
         return height * (height - 1) // 2 if self.diagonal else height * width
 
+    def record(self, nearest: Tensor, farthest: Tensor) -> None:
+        """Lower and raise each row's nearest and farthest q by the tile's, shape (n,) each."""
+        for k, part in enumerate((self.block, self.columns)):
+            torch.minimum(nearest[part], self.nearest[k], out=nearest[part])
+            torch.maximum(farthest[part], self.farthest[k], out=farthest[part])
+
     def at(self, flat: Tensor) -> Tensor:
         """Entries at flat indices."""
         return self.q.view(-1)[flat]

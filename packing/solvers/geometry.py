@@ -11,14 +11,12 @@ and leaves them no room to part; `B_i = a_i / ||a_i||` moves light rows, which c
 as much as heavy ones. Measured in docs/solvers.md.
 """
 
-import math
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from packing.cloud import jung_radius
-
 
 PULL = 0.75
 """Power of the row norm that weighs a row in the metric of the projection."""
@@ -65,59 +63,63 @@ class Shell:
         """Hold the momentum `A`, shape (n, d)."""
         self.momentum = momentum
         self.norms = momentum.norm(dim=1, dtype=torch.float64)
-        self.total = float(self.norms.sum())
-        self.unit = jung_radius(momentum.shape[1]) * self.total
-        self.pull = self.norms.clamp_min(1e-300).pow(-PULL) * (self.norms > 0)
+        self.unit = jung_radius(momentum.shape[1]) * float(self.norms.sum())
+        self.radii = torch.ones_like(self.norms)
 
     def start(self) -> Tensor:
-        """Row-normalised momentum."""
-        return unit_rows(self.momentum)
+        """The momentum with every row scaled to its radius."""
+        return self.retract(self.momentum)
 
     def retract(self, rows: Tensor) -> Tensor:
-        """Rows scaled to unit norm."""
-        return unit_rows(rows)
+        """Rows scaled to their radii."""
+        return unit_rows(rows) * self.radii.to(rows.dtype)[:, None]
 
     def tangent(self, rows: Tensor, step: Tensor) -> Tensor:
-        """`step - <step_i, x_i> x_i`."""
-        return torch.addcmul(step, (step * rows).sum(dim=1, keepdim=True), rows, value=-1)
+        """`step_i - <step_i, x_i> x_i / ||x_i||^2`."""
+        radial = (step * rows).sum(dim=1) / self.radii.to(rows.dtype).square()
+        return torch.addcmul(step, radial[:, None], rows, value=-1)
 
     def restore(self, rows: Tensor, diameter: float, floor: float) -> Tensor:
-        """Least move along `B` with `<A,X> >= floor * diameter * J * sum ||a_i||`, by bisection.
-
-        Where that takes nearly all that rows in the set can give, half of what is missing to
-        `<A,X> = sum ||a_i||` is made up, and the diameter has to give way.
-        """
+        """The least move along `B` that brings `<A,X>` to the goal, by bisection."""
         along = (self.momentum * rows).sum(dim=1).double()
         square = (rows * rows).sum(dim=1).double()
+        pull = self.radii * self.norms.clamp_min(1e-300).pow(-PULL) * (self.norms > 0)
 
         def inner(t: float) -> float:
-            # <a_i, x_i + t b_i> / ||x_i + t b_i|| with b_i = pull_i a_i, from scalars per row
-            bent = t * self.pull
-            length = (square + bent * (2 * along + bent * self.norms**2)).clamp_min(1e-30).sqrt()
-            return float(((along + bent * self.norms**2) / self.divisor(length)).sum())
+            # <a_i, x_i + t b_i> over its length, b_i = pull_i a_i, from scalars per row
+            bent = t * pull
+            length = (square + bent * (2 * along + bent * self.norms**2)).clamp_min(1e-60).sqrt()
+            return float(((along + bent * self.norms**2) * self.rescale(length)).sum())
 
         now = inner(0.0)
-        goal = floor * diameter * self.unit
-        if goal > 0.9 * self.total:
-            goal = min(goal, 0.5 * (max(now, 0.0) + self.total))
+        goal = self.goal(now, diameter, floor)
         if now >= goal:
             return rows
         low, high = 0.0, 1.0
-        while inner(high) < goal:
+        while inner(high) < goal and high < 1e30:
             low, high = high, 2 * high
         for _ in range(40):
             middle = (low + high) / 2
             low, high = (middle, high) if inner(middle) < goal else (low, middle)
-        bent = (high * self.pull).to(rows.dtype)[:, None]
+        bent = (high * pull).to(rows.dtype)[:, None]
         return self.retract(torch.addcmul(rows, bent, self.momentum))
 
-    def divisor(self, lengths: Tensor) -> Tensor:
-        """What `retract` divides a row of this length by."""
-        return lengths
+    def goal(self, now: float, diameter: float, floor: float) -> float:
+        """Least `<A,X>`: `floor * diameter * J * sum ||a_i||`.
+
+        Where that takes nearly all that rows in the set can give, half of what is missing to
+        `<A,X> = sum ||a_i||` is made up, and the diameter has to give way.
+        """
+        goal, most = floor * diameter * self.unit, float(self.norms.sum())
+        return goal if goal <= 0.9 * most else min(goal, 0.5 * (max(now, 0.0) + most))
+
+    def rescale(self, lengths: Tensor) -> Tensor:
+        """What `retract` multiplies rows of these lengths by."""
+        return self.radii / lengths
 
     def spacing(self) -> float:
-        """A little under the distance of orthogonal rows."""
-        return 1.05
+        """A little under the distance of orthogonal rows of the least radius."""
+        return 1.05 * float(self.radii.min())
 
 
 class Ball(Shell):
@@ -140,9 +142,9 @@ class Ball(Shell):
         del rows
         return step
 
-    def divisor(self, lengths: Tensor) -> Tensor:
-        """What `retract` divides a row of this length by."""
-        return lengths.clamp_min(1.0)
+    def rescale(self, lengths: Tensor) -> Tensor:
+        """What `retract` multiplies rows of these lengths by."""
+        return 1 / lengths.clamp_min(1.0)
 
     def spacing(self) -> float:
         """The diameter of n balls that would fill the unit ball, at most the shell's."""
@@ -150,55 +152,28 @@ class Ball(Shell):
         return min(1.05, 2 * n ** (-1 / d))
 
 
-class Cone:
-    """All rows, floor on the cosine: the circular cone about the momentum.
+class Onion(Shell):
+    """A sphere for each row, floor on the cosine.
 
-    The cosine keeps the proportions of the rows and asks for the smallest change that separates
-    them, so nothing is normalised. The component along `A` is kept and the rest shrunk.
+    The cosine keeps the proportions of the rows, so heavy rows keep their norms and only the
+    light ones are raised, to the radius at which the row directions of `A` have the cosine
+    `floor^(3/4)`; turning the rows may then cost another factor `floor^(1/4)`.
     """
 
     def __init__(self, momentum: Tensor, floor: float):
-        """Hold the momentum `A`, shape (n, d), and the cosine to be kept."""
-        self.heaviest = float(momentum.norm(dim=1).max())
-        self.momentum = momentum / self.heaviest
-        self.square = _inner(self.momentum, self.momentum)
-        self.slope = math.sqrt(max(0.0, 1 - floor**2)) / floor if floor > 0 else math.inf
+        """Hold the momentum `A`, shape (n, d), and find the least radius for the cosine floor."""
+        super().__init__(momentum)
+        share = self.norms / self.norms.max()
+        wanted = max(floor, 0.0) ** 0.75
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            middle = (low + high) / 2
+            radii = share.clamp_min(middle)
+            cosine = float((share @ radii) / (share.norm() * radii.norm()))
+            low, high = (middle, high) if cosine >= wanted else (low, middle)
+        self.radii = share.clamp_min(max(low, 1e-6))
 
-    def start(self) -> Tensor:
-        """The momentum, its heaviest row of norm 1."""
-        return self.momentum.clone()
-
-    def retract(self, rows: Tensor) -> Tensor:
-        """The rows themselves."""
-        return rows
-
-    def tangent(self, rows: Tensor, step: Tensor) -> Tensor:
-        """The step itself."""
-        del rows
-        return step
-
-    def restore(self, rows: Tensor, diameter: float, floor: float) -> Tensor:
-        """Shrink `X - alpha A`, `alpha = <A,X>/||A||^2`, until `cos(A, X) >= floor`."""
-        del diameter
-        if floor <= 0:
-            return rows
-        alpha = max(_inner(self.momentum, rows) / self.square, 1e-3)
-        rest = rows - alpha * self.momentum
-        slope = math.sqrt(max(0.0, 1 - min(floor, 1.0) ** 2)) / floor
-        room = alpha * math.sqrt(self.square) * slope
-        size = math.sqrt(_inner(rest, rest))
-        if size <= room:
-            return rows
-        return torch.add(alpha * self.momentum, rest, alpha=room / size)
-
-    def spacing(self) -> float:
-        """`||X - A||` at the floor, shared out evenly: `||A|| tan(theta) sqrt(2/n)`."""
-        n, d = self.momentum.shape
-        even = math.sqrt(2 * self.square / n) * self.slope
-        return min(1.05, 2 * n ** (-1 / d), even)
-
-
-def _inner(x: Tensor, y: Tensor) -> float:
-    """`<x, y>` accumulated in float64, a block of rows at a time."""
-    blocks = zip(x.split(8192), y.split(8192), strict=True)
-    return float(sum((a.double() * b.double()).sum() for a, b in blocks))
+    def goal(self, now: float, diameter: float, floor: float) -> float:
+        """Least `<A,X>`: `floor ||A|| ||X||`."""
+        del now, diameter
+        return floor * float(self.norms.norm() * self.radii.norm())

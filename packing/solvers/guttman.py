@@ -18,6 +18,8 @@ from packing.solvers.geometry import Geometry
 class Guttman:
     """Every pair acts with a unit vector."""
 
+    reach = 1.0
+
     def visit(self, rows: Tensor, near: float, far: float, part: float) -> Forces:
         """Unit vectors away from every other row, summed."""
         del near, far, part

@@ -22,13 +22,16 @@ from packing.solvers.separation import shortened
 class ProjectedGradient:
     """Only violated pairs act, so late passes cost little more than the product itself."""
 
+    reach = 1.6
+    """A row whose partner is held back by others has to make room for two."""
+
     def visit(self, rows: Tensor, near: float, far: float, part: float) -> Forces:
         """Hinge forces of the pairs closer than `near` or farther than `far`."""
         del part
         return forces(rows, hinge(near, far), near=near**2, far=far**2)
 
     def step(self, geometry: Geometry, rows: Tensor, forces: Forces, room: Tensor) -> Tensor:
-        """The force, no row longer than 1.6 times its worst violation."""
+        """The force, no row longer than its worst violation."""
         return shortened(geometry, rows, forces.force, room)
 
 

@@ -25,8 +25,8 @@ from packing.pairs import Forces
 from packing.solution import Progress
 from packing.solvers.geometry import Geometry
 
-REACH = 1.6
-"""Over-relaxation: a row that moves alone has to make room for two."""
+FAR = 0.9
+DROP, BRAKE, RECOVER = 0.8, 0.6, 1.1
 STALL = 1.05
 WANTED = (0.90, 0.98)
 RATE, RISE, FALL = 0.05, 0.05, 0.06
@@ -38,6 +38,9 @@ WINDOW = 8
 
 class Method(Protocol):
     """How a pass over all pairs becomes a step."""
+
+    reach: float
+    """Relaxation: what steps are multiplied by while all goes well."""
 
     def visit(self, rows: Tensor, near: float, far: float, part: float) -> Forces:
         """One pass. `near`, `far` are distances, `part` the part of the run done, 0 to 1."""
@@ -108,6 +111,7 @@ def separate(
     target = geometry.spacing()
     far = math.inf
     separation = 0.0
+    pace = method.reach
     aim = floor + MARGIN * (1 - abs(floor))
     for k in range(limits.passes):
         part = k / max(1, limits.passes - 1)
@@ -123,10 +127,12 @@ def separate(
         room = (target - nearest).clamp_min_(0)
         if far < math.inf:
             room += (farthest - far).clamp_min_(0)
-        moved = run.rows + method.step(geometry, run.rows, forces, room)
+        pace = min(method.reach, RECOVER * pace) if separation >= DROP * before else BRAKE * pace
+        step = method.step(geometry, run.rows, forces, room)
+        moved = torch.add(run.rows, step, alpha=pace)
         run.rows = geometry.restore(geometry.retract(moved), run.diameter, aim)
 
-        far = float(farthest.min())
+        far = max(float(farthest.min()), FAR * run.diameter)
         if 0 < before:
             target *= _steer(separation, before, target, k, limits.passes)
         target = max(target, 1.01 * separation)
@@ -159,10 +165,10 @@ def _steer(separation: float, before: float, target: float, k: int, passes: int)
 
 
 def shortened(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
-    """The tangential force, no row of it longer than `REACH` times its `room`."""
+    """The tangential force, no row of it longer than its `room`."""
     step = geometry.tangent(rows, force)
     length = step.norm(dim=1)
-    return step * (REACH * torch.minimum(length, room) / length.clamp_min(_tiny(rows)))[:, None]
+    return step * (torch.minimum(length, room) / length.clamp_min(_tiny(rows)))[:, None]
 
 
 def stretched(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:

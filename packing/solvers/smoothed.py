@@ -27,6 +27,8 @@ FIRST, LAST = 2.0, 20.0
 class Smoothed:
     """All neighbours of a row act at first, the nearest at last."""
 
+    reach = 1.0
+
     def visit(self, rows: Tensor, near: float, far: float, part: float) -> Forces:
         """Softmax forces of the pairs closer than `near` or farther than `far`."""
         beta = FIRST * (LAST / FIRST) ** part

@@ -32,12 +32,14 @@ def hinge(near, far):
 
 
 def cutoffs(S, below=0.01, above=0.01):
-    """The q that a share `below` of the pairs lies under, and `above` over, midway between two."""
+    """The q that about a share `below` of the pairs lies under, and `above` over, in wide gaps."""
     q = torch.pdist(S.double()).square().sort().values
+    reach = len(q) // 200 + 2
     ends = []
-    for place in (int(below * len(q)), int((1 - above) * len(q)) - 1):
-        place = min(max(place, 0), len(q) - 2)
-        ends.append(float(q[place : place + 2].mean()))
+    for place in (int(below * len(q)), int((1 - above) * len(q))):
+        around = q[max(0, place - reach) : place + reach]
+        widest = int(around.diff().argmax())
+        ends.append(float(around[widest : widest + 2].mean()))
     return ends[0], max(ends[0] * 1.01, ends[1])
 
 
