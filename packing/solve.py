@@ -260,7 +260,8 @@ def _centred(A: Tensor, mask: Tensor | None) -> Tensor:
     at, largest = 0, 0.0
     for block in blocks:
         momentum[at : at + len(block)] = block
-        largest = max(largest, float(block.norm(dim=1).max()))
+        if len(block):  # a mask may leave out a whole block
+            largest = max(largest, float(block.norm(dim=1).max()))
         at += len(block)
     before = largest + float((blocks.mean + blocks.first).norm())
     if blocks.count < 2 or largest <= NOISE * torch.finfo(dtype).eps * before:
