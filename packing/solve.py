@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from typing import SupportsFloat
 
 import torch
 from torch import Tensor
@@ -97,6 +98,8 @@ def solve(
     """
     began = time.monotonic()
     _check(A, diameter, alignment, measure, solver, passes, tolerance, time_limit, seed, mask)
+    if on_pass is not None and not callable(on_pass):
+        raise TypeError(f"on_pass is {on_pass!r}, expected a function of a Progress")
     momentum = _centred(A, mask)
     _check_state(state, momentum)
     if not bool(momentum.any()):
@@ -290,6 +293,8 @@ def _check(
             f"diameter is {diameter}, which entries of {A.dtype} cannot express; "
             f"use one near 1 and scale the update"
         )
+    if isinstance(alignment, bool) or not isinstance(alignment, SupportsFloat):
+        raise TypeError(f"alignment is {alignment!r}, expected a number")
     if not -1 <= alignment <= 1:
         raise ValueError(f"alignment is {alignment}, expected a floor between -1 and 1")
     for value, name, choices in (
@@ -302,9 +307,13 @@ def _check(
             )
     checks.check_count(passes, "passes", 1)
     checks.check_count(seed, "seed", 0)
+    if seed >= 2**63:
+        raise ValueError(f"seed is {seed}, expected less than 2**63")
     for value, name in ((tolerance, "tolerance"), (time_limit, "time_limit")):
         if value is not None:
             checks.check_size(value, name)
+            if isinstance(value, str):
+                raise TypeError(f"{name} is {value!r}, expected a number")
 
 
 def _check_state(state: Tensor | None, momentum: Tensor) -> None:
