@@ -103,7 +103,7 @@ def solve(
     momentum = _centred(A, mask)
     _check_state(state, momentum)
     if not bool(momentum.any()):
-        return _zero(A, momentum, alignment)
+        return _told(_zero(A, momentum, alignment), throw)
 
     geometry = _geometry(momentum, measure, alignment)
     rows = geometry.start() if state is None else geometry.retract(state.to(momentum))
@@ -122,7 +122,10 @@ def solve(
     except KeyboardInterrupt:
         run.stop = f"interrupted after {len(run.history)} passes: this is the best so far"
     chosen, passes_spent = _finish(run, geometry, A, mask, diameter, measure, alignment)
-    solution = _solution(chosen, run, passes_spent, A, mask, measure, alignment)
+    return _told(_solution(chosen, run, passes_spent, A, mask, measure, alignment), throw)
+
+
+def _told(solution: Solution, throw: bool) -> Solution:
     if throw and not solution.met:
         raise FloorNotMet(solution)
     return solution
