@@ -66,9 +66,7 @@ def certify(rows: Tensor, A: Tensor, mask: Tensor | None, diameter: float) -> Ce
     return Certified(update, exact, alignment, cloud.cosine(A, update, mask), rows, spread, passes)
 
 
-def _scaled(
-    rows: Tensor, A: Tensor, mask: Tensor | None, factor: float, exponent: int
-) -> Tensor:
+def _scaled(rows: Tensor, A: Tensor, mask: Tensor | None, factor: float, exponent: int) -> Tensor:
     """`factor * 2**exponent * rows`, centred, in the shape and dtype of `A`."""
     centred = CentredRows(rows)
     part = rows.new_empty(rows.shape, dtype=A.dtype)
