@@ -18,7 +18,7 @@ from packing.bounds import (
 from packing.certify import Certified, certify
 from packing.rows import CentredRows
 from packing.solution import FloorNotMet, Progress, Solution
-from packing.solvers.geometry import Ball, Geometry, Onion, Shell
+from packing.solvers.geometry import Ball, Geometry, Onion, Shell, unit_rows
 from packing.solvers.guttman import Guttman
 from packing.solvers.projected_gradient import ProjectedGradient
 from packing.solvers.separation import Agreement, Limits, Measure, Method, Run, separate
@@ -74,8 +74,9 @@ def solve(
             proportions of the rows.
         solver: "projected_gradient", "smoothed" or "guttman"; docs/solvers.md compares them.
         passes: most all-pairs passes of the solver, at least 1. Two exact passes that certify the
-            result come on top; up to eight more where a floor or the rounding to a short dtype
-            asks for repair. `Solution.passes` counts all of them.
+            result come on top; up to twelve more where a floor asks for repair, and one each time
+            that rounding to a short dtype carried the diameter over. `Solution.passes` counts
+            all of them.
         tolerance: stop as soon as `rho` gained less than this part of itself in eight passes.
         time_limit: seconds after which no new pass of the solver begins.
         state: `Solution.state` of an earlier call, shape (rows that take part, d): start from
@@ -121,7 +122,7 @@ def solve(
         )
     except KeyboardInterrupt:
         run.stop = f"interrupted after {len(run.history)} passes: this is the best so far"
-    chosen, passes_spent = _finish(run, geometry, A, mask, diameter, measure, alignment)
+    chosen, passes_spent = _finish(run, geometry, momentum, A, mask, diameter, measure, alignment)
     return _told(_solution(chosen, run, passes_spent, A, mask, measure, alignment), throw)
 
 
@@ -134,13 +135,17 @@ def _told(solution: Solution, throw: bool) -> Solution:
 def _finish(
     run: Run,
     geometry: Geometry,
+    momentum: Tensor,
     A: Tensor,
     mask: Tensor | None,
     diameter: float,
     measure: str,
     floor: float,
 ) -> tuple[Certified, int]:
-    """Certify the newest iterate, the best one if that was better, and repair a missed floor."""
+    """Certify the newest iterate or the best one, and repair a missed floor.
+
+    The last resort is the momentum, its rows normalised in the measure "decrease".
+    """
 
     def merit(made: Certified) -> tuple[bool, float]:
         held = _held(made, measure)
@@ -159,6 +164,12 @@ def _finish(
         rows = geometry.restore(chosen.rows, chosen.rows_diameter, aim)
         if rows is chosen.rows:
             continue
+        other = certify(rows, A, mask, diameter)
+        spent += other.passes
+        chosen = max(chosen, other, key=merit)
+    if _held(chosen, measure) < floor:
+        # of cosine 1, or of alignment sqrt((d+1)/(2d)) and more
+        rows = momentum if measure == "cosine" else unit_rows(momentum)
         other = certify(rows, A, mask, diameter)
         spent += other.passes
         chosen = max(chosen, other, key=merit)

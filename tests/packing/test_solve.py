@@ -273,6 +273,18 @@ def test_a_floor_that_every_momentum_allows_is_met(solver, floor, generator):
             assert solution.met, (decades, passes, solution.stop)
 
 
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_row_normalisation_is_the_last_resort(solver, d, generator):
+    """In few dimensions the solvers end up far from the best alignment; the floor is met still."""
+    floor = math.sqrt((d + 1) / (2 * d)) * (1 - 1e-6)
+    for V in (4, 40):
+        M = heavy(V, d, generator).double()
+        for passes in (1, 6):
+            assert solve(M, solver=solver, alignment=floor, passes=passes).met
+            assert solve(M, solver=solver, measure="cosine", alignment=1 - 1e-6, passes=passes).met
+
+
 def test_a_higher_floor_costs_separation():
     M = demo_momentum()[:400].float()
     rhos = [solve(M, alignment=floor, passes=24).rho for floor in (0.7, 0.78, 0.8)]

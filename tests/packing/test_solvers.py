@@ -74,8 +74,9 @@ def check(solution, A, floor, measure, diameter=1.0, mask=None):
     # a row is no longer than 0.71 D and moves by half a rounding; twice that for the sums
     assert float((part / diameter).mean(dim=0).norm()) <= eps
     assert solution.state.shape == part.shape and solution.state.isfinite().all()
-    # two passes certify, six more at most for another iterate and repairs in these tests
-    assert 2 <= solution.passes - len(solution.history) <= 10
+    # two passes certify, and again for another iterate, four repairs and the last resort
+    extra = solution.passes - len(solution.history)
+    assert 2 <= extra and (extra <= 14 or A.dtype.itemsize == 2)
     assert [p.passes for p in solution.history] == list(range(1, len(solution.history) + 1))
 
 
