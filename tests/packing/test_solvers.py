@@ -423,7 +423,7 @@ def test_guttman_evens_a_real_momentum_out():
     assert solve(A, solver="guttman", alignment=0.6, passes=8).rho >= 3 * row.rho
 
 
-@pytest.mark.parametrize("solver", ["projected_gradient", "guttman"])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_a_real_momentum_is_separated_at_a_high_cosine(solver):
     A = head()
     momentum = baselines.quality(A, A)
@@ -433,12 +433,11 @@ def test_a_real_momentum_is_separated_at_a_high_cosine(solver):
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (4, 3), (5, 8), (9, 8)])
-@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("floor", [-1.0, 0.0])
-def test_few_rows_become_a_simplex(solver, floor, shape):
-    """1 is reached by a regular simplex alone; no starting point is a trap for few rows."""
+def test_few_rows_become_a_simplex(how, floor, shape):
+    """1 is reached by a regular simplex alone."""
     A = gaussian(*shape, torch.Generator().manual_seed(0))
-    assert solve(A, solver=solver, alignment=floor, passes=100).rho >= 0.97
+    assert solve(A, alignment=floor, passes=100, **how).rho >= 0.97
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -490,15 +489,29 @@ def test_the_hinge_force_is_minus_the_gradient(far, generator):
 @pytest.mark.parametrize("part, beta", [(0.0, 2.0), (1.0, 20.0)])
 def test_the_smoothed_force_is_the_softmax_over_wrong_pairs(far, part, beta, generator):
     x = gaussian(30, 4, generator, torch.float64) / 2
-    near = 0.9
+    near, most = 0.9, math.exp(60)
     force = torch.zeros_like(x)
     for i in range(30):
         for j in range(30):
             q = float((x[i] - x[j]) @ (x[i] - x[j]))
             if i == j:
                 continue
-            w = (near**2 / q) ** beta / q if q <= near**2 else 0.0
-            w -= (q / far**2) ** beta / q if q >= far**2 else 0.0
+            w = min((near**2 / q) ** beta, most) / q if q <= near**2 else 0.0
+            w -= min((q / far**2) ** beta, most) / q if q >= far**2 else 0.0
             force[i] += w * (x[i] - x[j])
     found = Smoothed().visit(x, near, far, part)
     torch.testing.assert_close(found.force, force, rtol=1e-9, atol=1e-9 * float(force.abs().max()))
+
+
+NEAR_TIES = ["rank 1", "heavy row", "nine decades"]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("name", NEAR_TIES)
+def test_rows_that_nearly_coincide_are_separated(solver, name, request):
+    """Row directions equal up to rounding, or light rows all at one place, in float32."""
+    if solver == "smoothed":
+        reason = "weights near e^60 / 1e-12 overflow the norm of the step, which becomes zero"
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+    A = dict(momenta(torch.Generator().manual_seed(1)))[name]
+    assert solve(A, solver=solver, passes=12).rho >= 0.02
