@@ -5,6 +5,7 @@ momentum, and the rounded update is measured: two exact passes, and one more eac
 rounding carried the diameter over.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -51,9 +52,11 @@ def certify(rows: Tensor, A: Tensor, mask: Tensor | None, diameter: float) -> Ce
     passes = 1
     # two roundings under the diameter at once, as one pass more costs more than 2^-22 of it
     slack = 1 - 2 * torch.finfo(torch.promote_types(A.dtype, torch.float32)).eps
-    factor = diameter / spread * slack if spread > 0 else 0.0
+    # apart from its power of two, as a large diameter over a small spread overflows
+    mantissa, exponent = math.frexp(diameter)
+    factor = mantissa / spread * slack if spread > 0 else 0.0
     while True:
-        update = _scaled(rows, A, mask, factor)
+        update = _scaled(rows, A, mask, factor, exponent)
         exact = extremes(update, mask=mask)
         passes += 1
         if exact.diameter <= diameter:
@@ -63,12 +66,13 @@ def certify(rows: Tensor, A: Tensor, mask: Tensor | None, diameter: float) -> Ce
     return Certified(update, exact, alignment, cloud.cosine(A, update, mask), rows, spread, passes)
 
 
-def _scaled(rows: Tensor, A: Tensor, mask: Tensor | None, factor: float) -> Tensor:
+def _scaled(rows: Tensor, A: Tensor, mask: Tensor | None, factor: float, exponent: int) -> Tensor:
+    """`factor * 2**exponent * rows`, centred, in the shape and dtype of `A`."""
     centred = CentredRows(rows)
     part = rows.new_empty(rows.shape, dtype=A.dtype)
     at = 0
     for block in centred:
-        part[at : at + len(block)] = times_power_of_two(block * factor, centred.exponent)
+        part[at : at + len(block)] = times_power_of_two(block * factor, centred.exponent + exponent)
         at += len(block)
     if mask is None:
         return part

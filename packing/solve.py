@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from typing import SupportsFloat
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from packing.bounds import (
 from packing.certify import Certified, certify
 from packing.rows import CentredRows
 from packing.solution import FloorNotMet, Progress, Solution
-from packing.solvers.geometry import Ball, Geometry, Onion, Shell
+from packing.solvers.geometry import Ball, Geometry, Onion, Shell, unit_rows
 from packing.solvers.guttman import Guttman
 from packing.solvers.projected_gradient import ProjectedGradient
 from packing.solvers.separation import Agreement, Limits, Measure, Method, Run, separate
@@ -73,8 +74,9 @@ def solve(
             proportions of the rows.
         solver: "projected_gradient", "smoothed" or "guttman"; docs/solvers.md compares them.
         passes: most all-pairs passes of the solver, at least 1. Two exact passes that certify the
-            result come on top; up to eight more where a floor or the rounding to a short dtype
-            asks for repair. `Solution.passes` counts all of them.
+            result come on top; up to twelve more where a floor asks for repair, and one each time
+            that rounding to a short dtype carried the diameter over. `Solution.passes` counts
+            all of them.
         tolerance: stop as soon as `rho` gained less than this part of itself in eight passes.
         time_limit: seconds after which no new pass of the solver begins.
         state: `Solution.state` of an earlier call, shape (rows that take part, d): start from
@@ -97,10 +99,12 @@ def solve(
     """
     began = time.monotonic()
     _check(A, diameter, alignment, measure, solver, passes, tolerance, time_limit, seed, mask)
+    if on_pass is not None and not callable(on_pass):
+        raise TypeError(f"on_pass is {on_pass!r}, expected a function of a Progress")
     momentum = _centred(A, mask)
     _check_state(state, momentum)
     if not bool(momentum.any()):
-        return _zero(A, momentum, alignment)
+        return _told(_zero(A, momentum, alignment), throw)
 
     geometry = _geometry(momentum, measure, alignment)
     rows = geometry.start() if state is None else geometry.retract(state.to(momentum))
@@ -118,8 +122,11 @@ def solve(
         )
     except KeyboardInterrupt:
         run.stop = f"interrupted after {len(run.history)} passes: this is the best so far"
-    chosen, passes_spent = _finish(run, geometry, A, mask, diameter, measure, alignment)
-    solution = _solution(chosen, run, passes_spent, A, mask, measure, alignment)
+    chosen, passes_spent = _finish(run, geometry, momentum, A, mask, diameter, measure, alignment)
+    return _told(_solution(chosen, run, passes_spent, A, mask, measure, alignment), throw)
+
+
+def _told(solution: Solution, throw: bool) -> Solution:
     if throw and not solution.met:
         raise FloorNotMet(solution)
     return solution
@@ -128,13 +135,17 @@ def solve(
 def _finish(
     run: Run,
     geometry: Geometry,
+    momentum: Tensor,
     A: Tensor,
     mask: Tensor | None,
     diameter: float,
     measure: str,
     floor: float,
 ) -> tuple[Certified, int]:
-    """Certify the newest iterate, the best one if that was better, and repair a missed floor."""
+    """Certify the newest iterate or the best one, and repair a missed floor.
+
+    The last resort is the momentum, its rows normalised in the measure "decrease".
+    """
 
     def merit(made: Certified) -> tuple[bool, float]:
         held = _held(made, measure)
@@ -153,6 +164,12 @@ def _finish(
         rows = geometry.restore(chosen.rows, chosen.rows_diameter, aim)
         if rows is chosen.rows:
             continue
+        other = certify(rows, A, mask, diameter)
+        spent += other.passes
+        chosen = max(chosen, other, key=merit)
+    if _held(chosen, measure) < floor:
+        # of cosine 1, or of alignment sqrt((d+1)/(2d)) and more
+        rows = momentum if measure == "cosine" else unit_rows(momentum)
         other = certify(rows, A, mask, diameter)
         spent += other.passes
         chosen = max(chosen, other, key=merit)
@@ -260,7 +277,8 @@ def _centred(A: Tensor, mask: Tensor | None) -> Tensor:
     at, largest = 0, 0.0
     for block in blocks:
         momentum[at : at + len(block)] = block
-        largest = max(largest, float(block.norm(dim=1).max()))
+        if len(block):  # a mask may leave out a whole block
+            largest = max(largest, float(block.norm(dim=1).max()))
         at += len(block)
     before = largest + float((blocks.mean + blocks.first).norm())
     if blocks.count < 2 or largest <= NOISE * torch.finfo(dtype).eps * before:
@@ -289,6 +307,8 @@ def _check(
             f"diameter is {diameter}, which entries of {A.dtype} cannot express; "
             f"use one near 1 and scale the update"
         )
+    if isinstance(alignment, bool) or not isinstance(alignment, SupportsFloat):
+        raise TypeError(f"alignment is {alignment!r}, expected a number")
     if not -1 <= alignment <= 1:
         raise ValueError(f"alignment is {alignment}, expected a floor between -1 and 1")
     for value, name, choices in (
@@ -301,9 +321,13 @@ def _check(
             )
     checks.check_count(passes, "passes", 1)
     checks.check_count(seed, "seed", 0)
+    if seed >= 2**63:
+        raise ValueError(f"seed is {seed}, expected less than 2**63")
     for value, name in ((tolerance, "tolerance"), (time_limit, "time_limit")):
         if value is not None:
             checks.check_size(value, name)
+            if isinstance(value, str):
+                raise TypeError(f"{name} is {value!r}, expected a number")
 
 
 def _check_state(state: Tensor | None, momentum: Tensor) -> None:
