@@ -1,0 +1,96 @@
+"""A head of GPT-2's size on a CPU: time in bare products and peak memory above the input.
+
+    python -m benchmarks.large [--rows 50257] [--dim 768] [--out benchmarks/large.json]
+
+One exact pass, one gradient pass (the first of the default solver, when most pairs are wrong) and a
+solve of four passes, on a momentum-like cloud. One thread, processor time. The bare float32 product
+`S S^T` is timed on every eighth block of rows before, between and after, and scaled up.
+"""
+
+import datetime
+import json
+import math
+import platform
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import typer
+from threadpoolctl import threadpool_limits
+from torch import Tensor
+
+from benchmarks.clouds import real_like
+from packing import solve
+from packing.pairs import extremes
+from packing.solvers.geometry import Shell
+from packing.solvers.projected_gradient import ProjectedGradient
+
+
+def bare(S: Tensor) -> float:
+    """Processor seconds of one product of all rows with all rows, from every eighth block."""
+    began = time.process_time()
+    blocks = S.split(1024)[::8]
+    for rows in blocks:
+        for columns in S.split(1024):
+            torch.mm(rows, columns.T)
+    return (time.process_time() - began) * len(S) / sum(len(b) for b in blocks)
+
+
+def peak() -> float:
+    """Largest resident set so far, MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main(rows: int = 50257, dim: int = 768, out: Path = Path("benchmarks/large.json")) -> None:
+    """Measure and write one JSON, saved after each figure."""
+    S = real_like(rows, dim)
+    report: dict = {
+        "command": f"python -m benchmarks.large --rows {rows} --dim {dim}",
+        "date": datetime.date.today().isoformat(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "cpu": cpu(),
+        "threads": 1,
+        "rows": rows,
+        "dim": dim,
+        "figures": {},
+    }
+    units = [bare(S)]
+    tasks: dict[str, Callable[[], object]] = {
+        "exact pass": lambda: extremes(S),
+        "gradient pass": lambda: ProjectedGradient().visit(Shell(S).start(), 1.05, math.inf, 0.0),
+        "solve, 4 passes": lambda: solve(S, passes=4),
+    }
+    start = peak()
+    for name, task in tasks.items():
+        began = time.process_time()
+        found = task()
+        seconds = time.process_time() - began
+        units.append(bare(S))
+        unit = (units[-1] + units[-2]) / 2
+        figures = {
+            "seconds": round(seconds, 1),
+            "bare_product_seconds": round(unit, 1),
+            "bare_products": round(seconds / unit, 2),
+            "peak_above_input_MiB": round(peak() - start),
+        }
+        if name.startswith("solve"):
+            figures |= {k: getattr(found, k) for k in ("rho", "alignment", "passes", "met")}
+        report["figures"][name] = figures
+        out.write_text(json.dumps(report, indent=1) + "\n")
+        typer.echo(f"{name}: {figures}")
+
+
+def cpu() -> str:
+    """The processor's name where the system tells it."""
+    info = Path("/proc/cpuinfo")
+    names = [line for line in info.read_text().splitlines() if "model name" in line]
+    return names[0].split(":")[1].strip() if names else platform.processor()
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        typer.run(main)
