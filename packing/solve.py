@@ -18,7 +18,7 @@ from packing.bounds import (
 from packing.certify import Certified, certify
 from packing.rows import CentredRows
 from packing.solution import FloorNotMet, Progress, Solution
-from packing.solvers.geometry import Ball, Geometry, Onion, Shell, unit_rows
+from packing.solvers.geometry import Ball, Geometry, Onion, Shell, row_inner, row_norms
 from packing.solvers.guttman import Guttman
 from packing.solvers.projected_gradient import ProjectedGradient
 from packing.solvers.separation import Agreement, Limits, Measure, Method, Run, separate
@@ -107,8 +107,8 @@ def solve(
         return _told(_zero(A, momentum, alignment), throw)
 
     geometry = _geometry(momentum, measure, alignment)
-    rows = geometry.start() if state is None else geometry.retract(state.to(momentum))
-    run = Run(geometry.retract(part_ties(rows, seed)), math.inf)
+    rows = geometry.start() if state is None else state.to(momentum, copy=True)
+    run = Run(geometry.retract_(part_ties(geometry.retract_(rows), seed)), math.inf)
     deadline = None if time_limit is None else began + time_limit
     limits = Limits(passes, tolerance, deadline, on_pass)
     try:
@@ -161,15 +161,15 @@ def _finish(
         if _held(chosen, measure) >= floor:
             break
         aim = floor + 4.0**attempt * 1e-4 * (1 - abs(floor))
-        rows = geometry.restore(chosen.rows, chosen.rows_diameter, aim)
-        if rows is chosen.rows:
+        rows = geometry.restore_(chosen.rows.clone(), chosen.rows_diameter, aim)
+        if torch.equal(rows, chosen.rows):
             continue
         other = certify(rows, A, mask, diameter)
         spent += other.passes
         chosen = max(chosen, other, key=merit)
     if _held(chosen, measure) < floor:
         # of cosine 1, or of alignment sqrt((d+1)/(2d)) and more
-        rows = momentum if measure == "cosine" else unit_rows(momentum)
+        rows = momentum if measure == "cosine" else Shell(momentum).start()
         other = certify(rows, A, mask, diameter)
         spent += other.passes
         chosen = max(chosen, other, key=merit)
@@ -253,14 +253,14 @@ def _geometry(momentum: Tensor, measure: str, floor: float) -> Geometry:
 
 def _agreement(momentum: Tensor, measure: str) -> Measure:
     """Alignment and cosine of an iterate, in the working dtype with sums in float64."""
-    norms = momentum.norm(dim=1, dtype=torch.float64)
+    norms = row_norms(momentum)
     unit = cloud.jung_radius(momentum.shape[1]) * float(norms.sum())
     size = float(norms.norm())
 
     def agree(rows: Tensor, diameter: float) -> Agreement:
-        inner = float((momentum * rows).sum(dim=1).double().sum())
+        inner = float(row_inner(momentum, rows).double().sum())
         mean = rows.mean(dim=0, dtype=torch.float64)
-        square = float((rows * rows).sum(dim=1).double().sum()) - len(rows) * float(mean @ mean)
+        square = float(row_norms(rows).square().sum()) - len(rows) * float(mean @ mean)
         alignment = inner / (diameter * unit) if diameter > 0 else 0.0
         cosine = inner / (size * math.sqrt(square)) if square > 0 else 0.0
         held = alignment if measure == "decrease" else cosine

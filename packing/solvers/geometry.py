@@ -29,16 +29,16 @@ class Geometry(Protocol):
         """Rows, shape (n, d), to start from: the momentum brought into the set."""
         ...
 
-    def retract(self, rows: Tensor) -> Tensor:
-        """The nearest rows in the set."""
+    def retract_(self, rows: Tensor) -> Tensor:
+        """The nearest rows in the set, in place."""
         ...
 
-    def tangent(self, rows: Tensor, step: Tensor) -> Tensor:
-        """The part of a step that stays in the set to first order."""
+    def tangent_(self, rows: Tensor, step: Tensor) -> Tensor:
+        """The part of a step that stays in the set to first order, in place of `step`."""
         ...
 
-    def restore(self, rows: Tensor, diameter: float, floor: float) -> Tensor:
-        """Rows in the set that meet the floor if their diameter is at most `diameter`."""
+    def restore_(self, rows: Tensor, diameter: float, floor: float) -> Tensor:
+        """Rows in the set that meet the floor if their diameter is at most `diameter`, in place."""
         ...
 
     def spacing(self) -> float:
@@ -46,10 +46,14 @@ class Geometry(Protocol):
         ...
 
 
-def unit_rows(rows: Tensor) -> Tensor:
-    """`s_i / ||s_i||`, zero rows left at zero; no square overflows or underflows."""
-    scaled = rows / rows.abs().amax(dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
-    return scaled / scaled.norm(dim=1, keepdim=True).clamp_min(0.5)
+def row_inner(x: Tensor, y: Tensor) -> Tensor:
+    """`<x_i, y_i>` for each row, shape (n,), without a temporary of the size of `x`."""
+    return torch.einsum("nd,nd->n", x, y)
+
+
+def row_norms(rows: Tensor) -> Tensor:
+    """`||x_i||` in float64, shape (n,); no square overflows or underflows in a float32 cloud."""
+    return torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
 
 
 class Shell:
@@ -62,27 +66,29 @@ class Shell:
     def __init__(self, momentum: Tensor):
         """Hold the momentum `A`, shape (n, d)."""
         self.momentum = momentum
-        self.norms = momentum.norm(dim=1, dtype=torch.float64)
+        self.norms = row_norms(momentum)
         self.unit = jung_radius(momentum.shape[1]) * float(self.norms.sum())
         self.radii = torch.ones_like(self.norms)
 
     def start(self) -> Tensor:
         """The momentum with every row scaled to its radius."""
-        return self.retract(self.momentum)
+        return self.retract_(self.momentum.clone())
 
-    def retract(self, rows: Tensor) -> Tensor:
-        """Rows scaled to their radii."""
-        return unit_rows(rows) * self.radii.to(rows.dtype)[:, None]
+    def retract_(self, rows: Tensor) -> Tensor:
+        """Rows scaled to their radii; those below 1e-30 stay as they are."""
+        norms = row_norms(rows)
+        factor = torch.where(norms > 1e-30, self.rescale(norms.clamp_min(1e-30)), 1.0)
+        return rows.mul_(factor.to(rows.dtype)[:, None])
 
-    def tangent(self, rows: Tensor, step: Tensor) -> Tensor:
+    def tangent_(self, rows: Tensor, step: Tensor) -> Tensor:
         """`step_i - <step_i, x_i> x_i / ||x_i||^2`."""
-        radial = (step * rows).sum(dim=1) / self.radii.to(rows.dtype).square()
-        return torch.addcmul(step, radial[:, None], rows, value=-1)
+        radial = row_inner(step, rows) / self.radii.to(rows.dtype).square()
+        return step.addcmul_(radial[:, None], rows, value=-1)
 
-    def restore(self, rows: Tensor, diameter: float, floor: float) -> Tensor:
+    def restore_(self, rows: Tensor, diameter: float, floor: float) -> Tensor:
         """The least move along `B` that brings `<A,X>` to the goal, by bisection."""
-        along = (self.momentum * rows).sum(dim=1).double()
-        square = (rows * rows).sum(dim=1).double()
+        along = row_inner(self.momentum, rows).double()
+        square = row_norms(rows).square_()
         pull = self.radii * self.norms.clamp_min(1e-300).pow(-PULL) * (self.norms > 0)
 
         def inner(t: float) -> float:
@@ -102,7 +108,7 @@ class Shell:
             middle = (low + high) / 2
             low, high = (middle, high) if inner(middle) < goal else (low, middle)
         bent = (high * pull).to(rows.dtype)[:, None]
-        return self.retract(torch.addcmul(rows, bent, self.momentum))
+        return self.retract_(rows.addcmul_(bent, self.momentum))
 
     def goal(self, now: float, diameter: float, floor: float) -> float:
         """Least `<A,X>`: `floor * diameter * J * sum ||a_i||`.
@@ -114,7 +120,7 @@ class Shell:
         return goal if goal <= 0.9 * most else min(goal, 0.5 * (max(now, 0.0) + most))
 
     def rescale(self, lengths: Tensor) -> Tensor:
-        """What `retract` multiplies rows of these lengths by."""
+        """What `retract_` multiplies rows of these lengths by."""
         return self.radii / lengths
 
     def spacing(self) -> float:
@@ -125,25 +131,21 @@ class Shell:
 class Ball(Shell):
     """Unit ball, floor on the share of the largest decrease: for crowds in few dimensions.
 
-    Where the volume bound on `rho` is the binding one a sphere has no room: rows fill the ball.
+    `retract_` scales rows outside to unit norm and leaves the others. Where the volume bound on `rho` is the binding one a sphere has no room: rows fill the ball.
     """
 
     def start(self) -> Tensor:
         """The momentum drawn into the ball, its median row to half the radius."""
-        norms = self.momentum.norm(dim=1, keepdim=True)
-        return self.momentum / (norms + norms.median().clamp_min(1e-30))
+        factor = 1 / (self.norms + self.norms.median().clamp_min(1e-30))
+        return self.momentum * factor.to(self.momentum.dtype)[:, None]
 
-    def retract(self, rows: Tensor) -> Tensor:
-        """Rows outside scaled to unit norm."""
-        return rows / rows.norm(dim=1, keepdim=True).clamp_min(1.0)
-
-    def tangent(self, rows: Tensor, step: Tensor) -> Tensor:
+    def tangent_(self, rows: Tensor, step: Tensor) -> Tensor:
         """The step itself."""
         del rows
         return step
 
     def rescale(self, lengths: Tensor) -> Tensor:
-        """What `retract` multiplies rows of these lengths by."""
+        """What `retract_` multiplies rows of these lengths by."""
         return 1 / lengths.clamp_min(1.0)
 
     def spacing(self) -> float:

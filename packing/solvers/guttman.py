@@ -25,7 +25,7 @@ class Guttman:
         del near, far, part
         return forces(rows, lambda q: q.clamp_min(1e-30).rsqrt_())
 
-    def step(self, geometry: Geometry, rows: Tensor, forces: Forces, room: Tensor) -> Tensor:
+    def step_(self, geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
         """To the transform."""
         del geometry, room
-        return forces.force / len(rows) - rows
+        return force.div_(len(rows)).sub_(rows)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from packing.pairs import Forces, forces
 from packing.solvers.geometry import Geometry
-from packing.solvers.separation import shortened
+from packing.solvers.separation import shortened_
 
 
 class ProjectedGradient:
@@ -30,9 +30,9 @@ class ProjectedGradient:
         del part
         return forces(rows, hinge(near, far), near=near**2, far=far**2)
 
-    def step(self, geometry: Geometry, rows: Tensor, forces: Forces, room: Tensor) -> Tensor:
+    def step_(self, geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
         """The force, no row longer than its worst violation."""
-        return shortened(geometry, rows, forces.force, room)
+        return shortened_(geometry, rows, force, room)
 
 
 def hinge(near: float, far: float) -> Callable[[Tensor], Tensor]:

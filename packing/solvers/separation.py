@@ -46,8 +46,8 @@ class Method(Protocol):
         """One pass. `near`, `far` are distances, `part` the part of the run done, 0 to 1."""
         ...
 
-    def step(self, geometry: Geometry, rows: Tensor, forces: Forces, room: Tensor) -> Tensor:
-        """The step of each row, shape (n, d); `room`, shape (n,), is its worst violation."""
+    def step_(self, geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
+        """The step of each row in place of `force`; `room`, shape (n,), is its worst violation."""
         ...
 
 
@@ -128,9 +128,9 @@ def separate(
         if far < math.inf:
             room += (farthest - far).clamp_min_(0)
         pace = min(method.reach, RECOVER * pace) if separation >= DROP * before else BRAKE * pace
-        step = method.step(geometry, run.rows, forces, room)
-        moved = torch.add(run.rows, step, alpha=pace)
-        run.rows = geometry.restore(geometry.retract(moved), run.diameter, aim)
+        step = method.step_(geometry, run.rows, forces.force, room)
+        moved = step.mul_(pace).add_(run.rows)
+        run.rows = geometry.restore_(geometry.retract_(moved), run.diameter, aim)
 
         far = max(float(farthest.min()), FAR * run.diameter)
         if 0 < before:
@@ -164,18 +164,18 @@ def _steer(separation: float, before: float, target: float, k: int, passes: int)
     return math.exp(min(RISE, max(-FALL, rate)))
 
 
-def shortened(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
-    """The tangential force, no row of it longer than its `room`."""
-    step = geometry.tangent(rows, force)
+def shortened_(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
+    """The tangential force, no row of it longer than its `room`, in place of `force`."""
+    step = geometry.tangent_(rows, force)
     length = step.norm(dim=1)
-    return step * (torch.minimum(length, room) / length.clamp_min(_tiny(rows)))[:, None]
+    return step.mul_((torch.minimum(length, room) / length.clamp_min(_tiny(rows)))[:, None])
 
 
-def stretched(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
-    """The direction of the tangential force, every row as long as its `room`."""
-    step = geometry.tangent(rows, force)
+def stretched_(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
+    """The direction of the tangential force, every row as long as its `room`, in place."""
+    step = geometry.tangent_(rows, force)
     length = step.norm(dim=1)
-    return step * (room / length.clamp_min(_tiny(rows)) * (length > _tiny(rows)))[:, None]
+    return step.mul_((room / length.clamp_min(_tiny(rows)) * (length > _tiny(rows)))[:, None])
 
 
 def _tiny(rows: Tensor) -> float:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from packing.pairs import Forces, forces
 from packing.solvers.geometry import Geometry
-from packing.solvers.separation import stretched
+from packing.solvers.separation import stretched_
 
 FIRST, LAST = 2.0, 20.0
 
@@ -46,6 +46,6 @@ class Smoothed:
 
         return forces(rows, weight, near=near_q, far=far_q)
 
-    def step(self, geometry: Geometry, rows: Tensor, forces: Forces, room: Tensor) -> Tensor:
+    def step_(self, geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
         """The direction of the force, every row as long as its worst violation."""
-        return stretched(geometry, rows, forces.force, room)
+        return stretched_(geometry, rows, force, room)
