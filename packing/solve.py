@@ -339,3 +339,8 @@ def _check_state(state: Tensor | None, momentum: Tensor) -> None:
             f"state has shape {tuple(state.shape)}, expected {tuple(momentum.shape)}: the state "
             f"of a solution for as many rows that take part"
         )
+    if state.numel() and float(state.abs().max()) > 1e15:
+        raise ValueError(
+            f"state has an entry of magnitude {float(state.abs().max()):.3g}, expected rows near "
+            f"unit scale: pass Solution.state as it was returned"
+        )

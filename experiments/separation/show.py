@@ -1,6 +1,6 @@
 """Show the committed results: a markdown table, and `rho` against alignment as a figure.
 
-    python -m experiments.separation.show [--figure docs/separation.png]
+python -m experiments.separation.show [--figure docs/separation.png]
 """
 
 from collections import defaultdict

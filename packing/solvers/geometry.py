@@ -131,7 +131,8 @@ class Shell:
 class Ball(Shell):
     """Unit ball, floor on the share of the largest decrease: for crowds in few dimensions.
 
-    `retract_` scales rows outside to unit norm and leaves the others. Where the volume bound on `rho` is the binding one a sphere has no room: rows fill the ball.
+    `retract_` scales rows outside to unit norm and leaves the others. Where the volume bound on
+    `rho` is the binding one a sphere has no room: rows fill the ball.
     """
 
     def start(self) -> Tensor:

@@ -173,7 +173,8 @@ def shortened_(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) ->
 
 def stretched_(geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
     """The direction of the tangential force, every row as long as its `room`, in place."""
-    step = geometry.tangent_(rows, force)
+    largest = torch.linalg.vector_norm(force, ord=math.inf, dim=1, keepdim=True)
+    step = geometry.tangent_(rows, force.div_(largest.clamp_min(_tiny(rows))))
     length = step.norm(dim=1)
     return step.mul_((room / length.clamp_min(_tiny(rows)) * (length > _tiny(rows)))[:, None])
 

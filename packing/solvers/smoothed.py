@@ -34,15 +34,17 @@ class Smoothed:
         beta = FIRST * (LAST / FIRST) ** part
         near_q, far_q = near**2, far**2
 
+        def power(log_q: Tensor, reference: float, exponent: float) -> Tensor:
+            # (q/reference)^exponent / q, saturated at e^60: one neighbour decides long before
+            log_w = (log_q * (exponent - 1)).sub_(exponent * math.log(reference))
+            return log_w.clamp_max_(60).exp_()
+
         def weight(q: Tensor) -> Tensor:
             log_q = q.clamp_min(1e-12).log_()
-            # (near/q)^beta saturates at e^60, where one neighbour decides anyway
-            pull = (log_q - math.log(near_q)).mul_(-beta).clamp_max_(60).exp_()
-            pull *= q <= near_q
+            wrong = power(log_q, near_q, -beta).mul_(q <= near_q)
             if far_q < math.inf:
-                push = (log_q - math.log(far_q)).mul_(beta).clamp_max_(60).exp_()
-                pull -= push.mul_(q >= far_q)
-            return pull.div_(q.clamp_min(1e-12))
+                wrong -= power(log_q, far_q, beta).mul_(q >= far_q)
+            return wrong
 
         return forces(rows, weight, near=near_q, far=far_q)
 

@@ -9,6 +9,7 @@ import torch
 from packing import baselines, solve
 from packing.io import demo_momentum
 from packing.solve import MEASURES, SOLVERS
+from packing.solvers.geometry import Onion, Shell
 from packing.solvers.guttman import Guttman
 from packing.solvers.projected_gradient import ProjectedGradient
 from packing.solvers.smoothed import Smoothed
@@ -496,8 +497,8 @@ def test_the_smoothed_force_is_the_softmax_over_wrong_pairs(far, part, beta, gen
             q = float((x[i] - x[j]) @ (x[i] - x[j]))
             if i == j:
                 continue
-            w = min((near**2 / q) ** beta, most) / q if q <= near**2 else 0.0
-            w -= min((q / far**2) ** beta, most) / q if q >= far**2 else 0.0
+            w = min((near**2 / q) ** beta / q, most) if q <= near**2 else 0.0
+            w -= min((q / far**2) ** beta / q, most) if q >= far**2 else 0.0
             force[i] += w * (x[i] - x[j])
     found = Smoothed().visit(x, near, far, part)
     torch.testing.assert_close(found.force, force, rtol=1e-9, atol=1e-9 * float(force.abs().max()))
@@ -508,10 +509,18 @@ NEAR_TIES = ["rank 1", "heavy row", "nine decades"]
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("name", NEAR_TIES)
-def test_rows_that_nearly_coincide_are_separated(solver, name, request):
+def test_rows_that_nearly_coincide_are_separated(solver, name):
     """Row directions equal up to rounding, or light rows all at one place, in float32."""
-    if solver == "smoothed":
-        reason = "weights near e^60 / 1e-12 overflow the norm of the step, which becomes zero"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     A = dict(momenta(torch.Generator().manual_seed(1)))[name]
     assert solve(A, solver=solver, passes=12).rho >= 0.02
+
+
+@pytest.mark.parametrize("geometry", [Shell, lambda A: Onion(A, 0.6)])
+def test_tangent_steps_keep_norms_to_first_order(geometry, generator):
+    A = gaussian(40, 5, generator, torch.float64)
+    where = geometry(A)
+    rows = where.start()
+    step = where.tangent_(rows, gaussian(40, 5, generator, torch.float64))
+    assert float((step * rows).sum(dim=1).abs().max()) < 1e-12
+    small = (rows + 1e-6 * step).norm(dim=1) - rows.norm(dim=1)
+    assert float(small.abs().max()) < 1e-9
