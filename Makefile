@@ -14,8 +14,9 @@ test: .venv/installed
 	$(BIN)/python -m pytest
 
 bench: .venv/installed
-	@echo "make bench: timing the solvers on the shipped momentum"
-	$(BIN)/python -m experiments.bench
+	@echo "make bench: timing all-pairs passes against the bare product and peers (minutes)"
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[experiments]'
+	$(BIN)/python -m benchmarks.pairs
 
 clean:
 	@echo "make clean: removing .venv, caches, rowsep-out/ and out/"
