@@ -120,8 +120,8 @@ def solve(
         typer.Option(help="decrease: share of the largest loss decrease; cosine: the plain one."),
     ] = "decrease",
     solver: Annotated[
-        Literal["smoothed", "projected_gradient", "guttman"], typer.Option(help="The algorithm.")
-    ] = "smoothed",
+        Literal["projected_gradient", "smoothed", "guttman"], typer.Option(help="The algorithm.")
+    ] = "projected_gradient",
     passes: Annotated[int, typer.Option(min=1, help="Most passes over all pairs.")] = 24,
     tolerance: Annotated[
         float | None,
