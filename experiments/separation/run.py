@@ -20,6 +20,7 @@ from torch import Tensor
 
 from packing import solve
 from packing.baselines import BASELINES, quality
+from packing.cloud import centre
 from packing.io import demo_momentum, load_matrix
 from packing.report import rowsep_version
 
@@ -44,12 +45,12 @@ FIELDS = (
 
 
 def load(name: str) -> Tensor:
-    """The momentum called `shipped`, or that of a file with an optional `::stride`."""
+    """The momentum called `shipped`, or that of a file with an optional `::stride`, centred."""
     if name == "shipped":
-        return demo_momentum().float()
+        return centre(demo_momentum().float())
     path, _, stride = name.partition("::")
     matrix, _ = load_matrix(Path(path))
-    return matrix[:: int(stride or 1)].float().contiguous()
+    return centre(matrix[:: int(stride or 1)].float())
 
 
 def main(
