@@ -30,7 +30,8 @@ def smoothed(S, beta):
 @pytest.mark.parametrize(("path", "name"), REFERENCES)
 def test_the_code_named_exists(path, name):
     tree = ast.parse((ROOT / path).read_text())
-    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    kinds = ast.FunctionDef | ast.ClassDef
+    assert name in {node.name for node in tree.body if isinstance(node, kinds)}
 
 
 def test_the_links_of_the_index_lead_to_a_section():
