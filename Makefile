@@ -19,8 +19,8 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks.pairs
 
 clean:
-	@echo "make clean: removing .venv, caches, rowsep-out/ and out/"
-	rm -rf .venv rowsep-out out .pytest_cache .ruff_cache .hypothesis *.egg-info
+	@echo "make clean: removing .venv, caches and rowsep-out/"
+	rm -rf .venv rowsep-out .cache/benchmarks .pytest_cache .ruff_cache .hypothesis *.egg-info
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

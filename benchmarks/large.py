@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from benchmarks.clouds import real_like
+from benchmarks.machine import cpu
 from packing import solve
 from packing.pairs import extremes
 from packing.solvers.geometry import Shell
@@ -81,13 +82,6 @@ def main(rows: int = 50257, dim: int = 768, out: Path = Path("benchmarks/large.j
         report["figures"][name] = figures
         out.write_text(json.dumps(report, indent=1) + "\n")
         typer.echo(f"{name}: {figures}")
-
-
-def cpu() -> str:
-    """The processor's name where the system tells it."""
-    info = Path("/proc/cpuinfo")
-    names = [line for line in info.read_text().splitlines() if "model name" in line]
-    return names[0].split(":")[1].strip() if names else platform.processor()
 
 
 if __name__ == "__main__":

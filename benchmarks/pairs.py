@@ -30,6 +30,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from benchmarks.clouds import CACHE, hinge, natural, optimised, reach_of, real_like
+from benchmarks.machine import cpu
 from packing.pairs import PairList, extremes, forces, soft_extremes
 
 SHAPES = ((8192, 256), (16384, 768))
@@ -149,11 +150,9 @@ def facts() -> dict[str, str]:
     """What the figures depend on."""
     packages = ("torch", "numpy", "scikit-learn", "faiss-cpu")
     versions = {name: importlib.metadata.version(name) for name in packages}
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    cpu = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "")
     return versions | {
         "python": platform.python_version(),
-        "cpu": f"{cpu or platform.processor()} ({torch.backends.cpu.get_cpu_capability()})",
+        "cpu": f"{cpu()} ({torch.backends.cpu.get_cpu_capability()})",
         "threads": str(torch.get_num_threads()),
         "date": datetime.date.today().isoformat(),
     }

@@ -109,9 +109,6 @@ class Stage:
         self.at_most(f"{name} (0 is yes)", 0.0 if passed else 1.0, 0.0)
 
 
-# --- clouds
-
-
 def natural(V: int, d: int) -> Tensor:
     """Random directions, norms one give or take 5 %, float64."""
     g = torch.Generator().manual_seed(0)
@@ -162,9 +159,6 @@ def apart(found: Tensor, true: Tensor) -> float:
 def off(found: float, true: float) -> float:
     """Relative error of a number."""
     return abs(found - true) / abs(true) if true else abs(found)
-
-
-# --- correctness
 
 
 def check_extremes(stage: Stage) -> None:
@@ -315,9 +309,6 @@ def check_solution(stage: Stage, name: str, A: Tensor, found: Solution, measure:
         stage.at_most(f"reported {figure}, {name}", error, FIGURES)
 
 
-# --- time and memory
-
-
 class Recorder(ProjectedGradient):
     """A solver that remembers its last iterate and what counted as wrong there."""
 
@@ -413,7 +404,7 @@ def time_passes(stage: Stage, shape: tuple[int, int]) -> None:
     stage.figures |= {"shape": list(shape), "active_share": active / pairs}
     try:
         listed = PairList(S, **ends, skin=0.005)
-    except (TooManyPairs, ValueError) as error:
+    except TooManyPairs as error:
         stage.figures["pair_list"] = str(error)
     else:
         stage.figures["pair_list"] = f"{listed.pairs / pairs:.3%} of the pairs listed"
@@ -466,9 +457,6 @@ def time_solve(stage: Stage) -> None:
     }
     stage.at_most("diameter", found.diameter, DIAMETER)
     stage.holds("floor", found.met)
-
-
-# --- running the stages
 
 
 def stages(sizes: Sizes) -> dict[str, tuple[float, Callable[[Stage], None]]]:

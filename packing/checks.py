@@ -156,7 +156,7 @@ def check_size(value: float, name: str) -> None:
         TypeError: not a real number.
         ValueError: negative, NaN or infinite.
     """
-    if isinstance(value, bool):
+    if isinstance(value, (bool, str)):
         raise TypeError(f"{name} is {value!r}, expected a number")
     try:
         number = float(value)

@@ -46,9 +46,9 @@ class Solution:
     farthest: tuple[int, int]
     """The pair of rows at the diameter; (-1, -1) if there is none."""
     passes: int
-    """All-pairs passes spent, the certifying one included."""
+    """All-pairs passes spent, those that certify the result included."""
     met: bool
-    """Whether the alignment floor is met."""
+    """Whether the floor is met, on the alignment or the cosine as asked."""
     stop: str
     """Why the solver stopped and what to do next, in words."""
     state: Tensor
@@ -58,7 +58,7 @@ class Solution:
 
 
 class FloorNotMet(RuntimeError):
-    """The alignment floor was missed; `solution` holds what was reached."""
+    """The floor was missed; `solution` holds what was reached."""
 
     def __init__(self, solution: Solution):
         """Take the message from `solution.stop`."""

@@ -11,12 +11,12 @@ from torch import Tensor
 from packing import checks, cloud
 from packing.bounds import (
     closed_form_bound,
-    max_alignment_bounds,
     rho_upper_bound,
+    steepest_upper_bound,
     volume_bound,
 )
 from packing.certify import Certified, certify
-from packing.rows import CentredRows
+from packing.rows import CentredRows, times_power_of_two
 from packing.solution import FloorNotMet, Progress, Solution
 from packing.solvers.geometry import Ball, Geometry, Onion, Shell, row_inner, row_norms
 from packing.solvers.guttman import Guttman
@@ -74,9 +74,9 @@ def solve(
             proportions of the rows.
         solver: "projected_gradient", "smoothed" or "guttman"; docs/solvers.md compares them.
         passes: most all-pairs passes of the solver, at least 1. Two exact passes that certify the
-            result come on top; up to twelve more where a floor asks for repair, and one each time
-            that rounding to a short dtype carried the diameter over. `Solution.passes` counts
-            all of them.
+            result come on top; two more if an earlier iterate was better, up to ten to repair a
+            missed floor, and one each time that rounding to a short dtype carried the diameter
+            over. `Solution.passes` counts all of them.
         tolerance: stop as soon as `rho` gained less than this part of itself in eight passes.
         time_limit: seconds after which no new pass of the solver begins.
         state: `Solution.state` of an earlier call, shape (rows that take part, d): start from
@@ -191,7 +191,7 @@ def _solution(
     if not met:
         stop = f"the floor {floor:g} on {measure} was missed, {held:.6g} was reached"
         if measure == "decrease":
-            most = max_alignment_bounds(A, mask).upper
+            most = steepest_upper_bound(A, 1.0, mask).value / _largest_decrease(A, mask)
             can = "no update reaches more than" if most < floor else "no update is known to exceed"
             stop += f" ({can} {most:.6g}); lower the floor or give more passes"
         stop += f"; {run.stop}"
@@ -237,6 +237,13 @@ def _zero(A: Tensor, momentum: Tensor, floor: float) -> Solution:
         state=momentum,
         history=(),
     )
+
+
+def _largest_decrease(A: Tensor, mask: Tensor | None) -> float:
+    """`sqrt(d/(2(d+1))) sum_i ||a_i||`, the unit of alignment at diameter 1."""
+    rows = CentredRows(A, mask)
+    total = sum(float(block.norm(dim=1).sum()) for block in rows)
+    return cloud.jung_radius(A.shape[1]) * times_power_of_two(total, rows.exponent)
 
 
 def _held(made: Certified, measure: str) -> float:
@@ -326,8 +333,6 @@ def _check(
     for value, name in ((tolerance, "tolerance"), (time_limit, "time_limit")):
         if value is not None:
             checks.check_size(value, name)
-            if isinstance(value, str):
-                raise TypeError(f"{name} is {value!r}, expected a number")
 
 
 def _check_state(state: Tensor | None, momentum: Tensor) -> None:

@@ -30,7 +30,7 @@ def smoothed(S, beta):
 @pytest.mark.parametrize(("path", "name"), REFERENCES)
 def test_the_code_named_exists(path, name):
     tree = ast.parse((ROOT / path).read_text())
-    kinds = (ast.FunctionDef, ast.ClassDef)
+    kinds = ast.FunctionDef | ast.ClassDef
     assert name in {node.name for node in tree.body if isinstance(node, kinds)}
 
 

@@ -1,5 +1,7 @@
 """Show the committed results: a markdown table, and `rho` against alignment as a figure.
 
+Runs whose floor is on the cosine are left out.
+
 python -m experiments.separation.show [--figure docs/separation.png]
 """
 
@@ -22,7 +24,7 @@ def main(
     figure: Annotated[Path | None, typer.Option(help="where to draw it, PNG or SVG")] = None,
 ) -> None:
     """Print the table of `results` and draw the figure if asked."""
-    rows = read(results)
+    rows = [row for row in read(results) if row["measure"] == "decrease"]
     print(table(rows))
     if figure is not None:
         draw(rows, figure)
@@ -61,6 +63,8 @@ def draw(rows: list[dict[str, str]], path: Path) -> None:
                     for r in mine
                     if r["method"] == method and r["passes"] == str(count)
                 )
+                if not points:
+                    continue
                 label = f"{name}, {count} passes"
                 axis.plot(*zip(*points, strict=True), style, color=colour, label=label, ms=4)
         for r in mine:
@@ -75,7 +79,12 @@ def draw(rows: list[dict[str, str]], path: Path) -> None:
         axis.set(title=f"{momentum} ({mine[0]['rows']} x {mine[0]['dim']})", xlabel="alignment")
         axis.margins(x=0.12)
     axes[0].set(ylabel="rho (grey line: bound)", ylim=(0, 1))
-    axes[-1].legend(fontsize=7, loc="lower left", bbox_to_anchor=(0.0, 0.12))
+    named = {
+        label: line
+        for axis in axes
+        for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    drawing.legend(named.values(), named.keys(), fontsize=7, loc="outside lower center", ncols=4)
     drawing.savefig(path, dpi=110)
 
 

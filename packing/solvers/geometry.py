@@ -4,11 +4,11 @@ The diameter is not a constraint on an iterate: rows live at unit scale and the 
 scaled to the diameter asked, which changes neither `rho` nor alignment. By Jung's theorem nothing
 is lost by asking that rows lie in the unit ball.
 
-Floors are restored by moving along `B`, the momentum with its row norms to the power 1/4
-(`B_i = a_i / ||a_i||^(3/4)`): the projection in the metric that weighs row i by
-`||a_i||^(3/4)`. The Euclidean projection (`B = A`) puts heavy rows straight back onto the momentum
-and leaves them no room to part; `B_i = a_i / ||a_i||` moves light rows, which carry no alignment,
-as much as heavy ones. Measured in docs/solvers.md.
+Floors are restored by moving along `B_i = r_i a_i / ||a_i||^(3/4)`, `r_i` the radius of the row's
+sphere: the projection in the metric that weighs row i by `||a_i||^(3/4)`. The Euclidean projection
+(`B = A`) puts heavy rows straight back onto the momentum and leaves them no room to part;
+`B_i = a_i / ||a_i||` moves light rows, which carry no alignment, as much as heavy ones. Measured in
+docs/solvers.md.
 """
 
 from typing import Protocol

@@ -2,8 +2,8 @@
 
 Rows live at unit scale in a `Geometry`. Two radii say which pairs are wrong: closer than the
 target `near`, or farther than `far`, the least of the rows' farthest distances. A `Method` turns
-the wrong pairs into a direction per row; the loop gives the row the length of its own worst
-violation, so the step needs no size and a row that has room stays where it is. (Scaling per row
+the wrong pairs into a step per row, by its force and its own worst violation, so that no step size
+is needed and a row that has room stays where it is. (Scaling per row
 keeps equivariance under rotation, which scaling per coordinate as in Adam breaks.)
 
 The target is the one number to control. Far above what the floor allows, heavy rows cannot follow
@@ -26,10 +26,15 @@ from packing.solution import Progress
 from packing.solvers.geometry import Geometry
 
 FAR = 0.9
+"""Least far radius relative to the diameter of the pass before."""
 DROP, BRAKE, RECOVER = 0.8, 0.6, 1.1
+"""Where the separation falls below DROP of itself steps shrink by BRAKE, else grow by RECOVER."""
 STALL = 1.05
+"""Growth of the separation in a pass below which the target is steered."""
 WANTED = (0.90, 0.98)
+"""Separation over target aimed at in the first pass and in the last."""
 RATE, RISE, FALL = 0.05, 0.05, 0.06
+"""Gain of the steering, and most that the log of the target rises or falls in a pass."""
 MARGIN = 1e-3
 """Aimed for beyond the floor, as the diameter is that of the pass before."""
 WINDOW = 8
@@ -80,12 +85,14 @@ class Run:
     """Where a run has come to; kept up to date while it goes on, so it can be cut short."""
 
     rows: Tensor
-    """The newest iterate, not yet visited unless the run ended early."""
+    """The newest iterate; its pass is still to come."""
     diameter: float
     """Of the iterate visited last."""
     best: Tensor | None = None
     """The iterate of largest `rho` among those that met the floor, as their passes saw them."""
     best_rho: float = -1.0
+    records: list[float] = field(default_factory=list)
+    """`best_rho` after each pass."""
     history: list[Progress] = field(default_factory=list)
     stop: str = ""
 
@@ -189,10 +196,11 @@ def _note(run: Run, floor: float, separation: float, measure: Measure) -> None:
     run.history.append(Progress(len(run.history) + 1, rho, figures.alignment, figures.cosine))
     if figures.held >= floor and rho > run.best_rho:
         run.best, run.best_rho = run.rows, rho
+    run.records.append(run.best_rho)
 
 
 def _settled(run: Run, tolerance: float) -> bool:
-    if len(run.history) <= WINDOW or run.best_rho <= 0:
+    if len(run.records) <= WINDOW:
         return False
-    old = max(p.rho for p in run.history[:-WINDOW])
-    return run.best_rho <= old * (1 + tolerance)
+    before = run.records[-1 - WINDOW]
+    return before > 0 and run.best_rho <= before * (1 + tolerance)

@@ -20,15 +20,6 @@ PROSE = (
 )
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Run on one thread, the setting under which the last bit is promised."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def shipped():
     """The tensor and the metadata of the file in the package."""

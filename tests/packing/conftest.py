@@ -28,15 +28,6 @@ def poisoned_empty(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "new_empty", poison(torch.Tensor.new_empty))
 
 
-@pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    """Small products on many threads cost more than they save."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture
 def generator():
     """A generator with a fresh seed, printed so that a failure can be repeated."""

@@ -167,7 +167,7 @@ def steepest(A):
 STEPS = {
     "gaussian": gaussian(0, 9, 3),
     "wide": gaussian(1, 5, 8),
-    "heavy rows": gaussian(2, 10, 3) * 10 ** (3 * torch.rand(10, 1, dtype=torch.float64)),
+    "heavy rows": gaussian(2, 10, 3) * torch.logspace(0, 3, 10, dtype=torch.float64)[:, None],
     "low rank and noise": gaussian(3, 10, 1) @ gaussian(4, 1, 6) + 0.05 * gaussian(5, 10, 6),
     "one column": gaussian(6, 9, 1),
     "two rows": gaussian(7, 2, 4),

@@ -159,7 +159,10 @@ def test_update_is_stored_like_the_momentum(rowsep, matrix, suffix, transposed):
 
 def test_same_seed_same_update(rowsep, momentum):
     for name in ("a", "b"):
-        assert rowsep("solve", momentum, "--out", f"{name}.npy", "--no-figure", "--passes", 3)
+        code, _, err = rowsep(
+            "solve", momentum, "--out", f"{name}.npy", "--no-figure", "--passes", 3
+        )
+        assert code == 0, err
     assert torch.equal(io.load_matrix("a.npy")[0], io.load_matrix("b.npy")[0])
 
 
@@ -214,9 +217,8 @@ def test_rows_beyond_the_real_ones_do_not_count(rowsep, matrix):
 def test_zero_momentum_is_no_crash(rowsep):
     np.save("zero.npy", np.zeros((5, 3)))
     code, _, err = rowsep("solve", "zero.npy", "--alignment", 0, "--passes", 3)
-    assert code in (0, 2), err
-    if code == 0:
-        assert not io.load_matrix("rowsep-out/update.npy")[0].any()
+    assert code == 0, err
+    assert not io.load_matrix("rowsep-out/update.npy")[0].any()
 
 
 class TestInterrupt:
@@ -249,16 +251,12 @@ class TestInterrupt:
         assert found["front"] == []
         assert os.path.exists("rowsep-out/figure.png")
 
-    def test_during_the_front_the_update_is_whole(self, rowsep, momentum, monkeypatch):
-        self.pressed_at(9, monkeypatch)
-        code, _, _ = rowsep("solve", momentum, "--passes", 5, "--no-front")
-        assert code == 0
-
+    def test_during_the_baselines_the_update_is_whole(self, rowsep, momentum, monkeypatch):
         def quality(*_):
             signal.raise_signal(signal.SIGINT)
 
         monkeypatch.setattr(cli, "quality", quality)
-        code, _, _ = rowsep("solve", momentum, "--passes", 5, "--front", "--force")
+        code, _, _ = rowsep("solve", momentum, "--passes", 5, "--front")
         assert code == 130
         found = summary_at()
         assert found["results"]["met"]
