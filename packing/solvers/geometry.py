@@ -53,7 +53,8 @@ def row_inner(x: Tensor, y: Tensor) -> Tensor:
 
 def row_norms(rows: Tensor) -> Tensor:
     """`||x_i||` in float64, shape (n,); no square overflows or underflows in a float32 cloud."""
-    return torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    blocks = [torch.linalg.vector_norm(b, dim=1, dtype=torch.float64) for b in rows.split(4096)]
+    return torch.cat(blocks)
 
 
 class Shell:

@@ -61,22 +61,27 @@ def steepest_step(A: Tensor, diameter: float = 1.0, tolerance: float = 1e-7) -> 
     pairs = np.empty((0, 2), dtype=int)
     for _ in range(ROUNDS):
         kept = [cp.norm(S[pairs[:, 0]] - S[pairs[:, 1]], axis=1) <= 1] if len(pairs) else []
-        problem = cp.Problem(objective, constraints + kept)
-        problem.solve(solver=cp.CLARABEL)
-        if problem.status != cp.OPTIMAL:
-            raise RuntimeError(f"the cone solver ended with status {problem.status}")
-        distances = squareform(pdist(S.value))
-        spread = float(distances.max())
-        if spread <= 1 + tolerance:
+        step, upper = _optimum(cp.Problem(objective, constraints + kept), S)
+        distances = squareform(pdist(step))
+        if distances.max() <= 1 + tolerance:
             break
         pairs = np.unique(np.vstack([pairs, _violated(distances, 1 + tolerance)]), axis=0)
     else:
-        raise RuntimeError(f"pairs exceed the diameter by {spread - 1:.2g} after {ROUNDS} rounds")
+        raise RuntimeError(f"pairs still exceed the diameter after {ROUNDS} rounds")
+    shrink = max(float(distances.max()), 1.0)
+    step = (step - step.mean(axis=0)) / shrink
     scale = times_power_of_two(float(norms.sum()) * diameter, blocks.exponent)
-    step = (S.value - S.value.mean(axis=0)) * (diameter / max(spread, 1.0))
-    value = float((rows / norms.sum() * S.value).sum()) / max(spread, 1.0)
-    update = torch.as_tensor(step).to(A)
-    return SteepestStep(update, value * scale, float(problem.value) * scale, len(pairs))
+    value = float((rows / norms.sum() * step).sum())
+    update = torch.as_tensor(step * diameter).to(A)
+    return SteepestStep(update, value * scale, upper * scale, len(pairs))
+
+
+def _optimum(problem: cp.Problem, S: cp.Variable) -> tuple[np.ndarray, float]:
+    """The maximiser and the maximum."""
+    problem.solve(solver=cp.CLARABEL)
+    if problem.status != cp.OPTIMAL or S.value is None:
+        raise RuntimeError(f"the cone solver ended with status {problem.status}")
+    return np.asarray(S.value), float(problem.value)  # pyright: ignore[reportArgumentType]
 
 
 def _violated(distances: np.ndarray, most: float) -> np.ndarray:
