@@ -107,8 +107,7 @@ def solve(
         return _told(_zero(A, momentum, alignment), throw)
 
     geometry = _geometry(momentum, measure, alignment)
-    rows = geometry.start() if state is None else state.to(momentum, copy=True)
-    run = Run(geometry.retract_(part_ties(geometry.retract_(rows), seed)), math.inf)
+    run = Run(_start(geometry, momentum, state, seed), math.inf)
     deadline = None if time_limit is None else began + time_limit
     limits = Limits(passes, tolerance, deadline, on_pass)
     try:
@@ -124,6 +123,11 @@ def solve(
         run.stop = f"interrupted after {len(run.history)} passes: this is the best so far"
     chosen, passes_spent = _finish(run, geometry, momentum, A, mask, diameter, measure, alignment)
     return _told(_solution(chosen, run, passes_spent, A, mask, measure, alignment), throw)
+
+
+def _start(geometry: Geometry, momentum: Tensor, state: Tensor | None, seed: int) -> Tensor:
+    rows = geometry.start() if state is None else state.to(momentum, copy=True)
+    return geometry.retract_(part_ties(geometry.retract_(rows), seed))
 
 
 def _told(solution: Solution, throw: bool) -> Solution:
@@ -209,7 +213,7 @@ def _solution(
         passes=spent,
         met=met,
         stop=stop,
-        state=chosen.rows,
+        state=chosen.rows.contiguous(),
         history=tuple(run.history),
     )
 
@@ -266,7 +270,8 @@ def _agreement(momentum: Tensor, measure: str) -> Measure:
 
     def agree(rows: Tensor, diameter: float) -> Agreement:
         inner = float(row_inner(momentum, rows).double().sum())
-        mean = rows.mean(dim=0, dtype=torch.float64)
+        sums = [block.sum(dim=0, dtype=torch.float64) for block in rows.split(4096)]
+        mean = torch.stack(sums).sum(dim=0) / len(rows)
         square = float(row_norms(rows).square().sum()) - len(rows) * float(mean @ mean)
         alignment = inner / (diameter * unit) if diameter > 0 else 0.0
         cosine = inner / (size * math.sqrt(square)) if square > 0 else 0.0

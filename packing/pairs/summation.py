@@ -99,9 +99,8 @@ class Total:
         self.near_sums: Tensor | None = None  # forces of pairs that nearly coincide
 
     def force(self) -> Tensor:
-        """`f`, shape (n, d)."""
-        force = self.rows.x * self.sums[:, -1:]
-        force -= self.sums[:, :-2]
+        """`f`, shape (n, d), in place of the sums: a view of them, to save a copy of the rows."""
+        force = self.sums[:, :-2].neg_().addcmul_(self.rows.x, self.sums[:, -1:])
         return force if self.near_sums is None else force.add_(self.near_sums)
 
     def add_densely(self, tile: Tile, weight: Weight) -> None:
