@@ -47,8 +47,9 @@ class Geometry(Protocol):
 
 
 def row_inner(x: Tensor, y: Tensor) -> Tensor:
-    """`<x_i, y_i>` for each row, shape (n,), without a temporary of the size of `x`."""
-    return torch.einsum("nd,nd->n", x, y)
+    """`<x_i, y_i>` for each row, shape (n,), a block of rows at a time."""
+    blocks = zip(x.split(4096), y.split(4096), strict=True)
+    return torch.cat([(a * b).sum(dim=1) for a, b in blocks])
 
 
 def row_norms(rows: Tensor) -> Tensor:
