@@ -270,7 +270,7 @@ def _agreement(momentum: Tensor, measure: str) -> Measure:
 
     def agree(rows: Tensor, diameter: float) -> Agreement:
         inner = float(row_inner(momentum, rows).double().sum())
-        sums = [block.sum(dim=0, dtype=torch.float64) for block in rows.split(4096)]
+        sums = [block.sum(dim=0, dtype=torch.float64) for block in rows.split(1024)]
         mean = torch.stack(sums).sum(dim=0) / len(rows)
         square = float(row_norms(rows).square().sum()) - len(rows) * float(mean @ mean)
         alignment = inner / (diameter * unit) if diameter > 0 else 0.0

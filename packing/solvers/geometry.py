@@ -48,13 +48,13 @@ class Geometry(Protocol):
 
 def row_inner(x: Tensor, y: Tensor) -> Tensor:
     """`<x_i, y_i>` for each row, shape (n,), a block of rows at a time."""
-    blocks = zip(x.split(4096), y.split(4096), strict=True)
+    blocks = zip(x.split(1024), y.split(1024), strict=True)
     return torch.cat([(a * b).sum(dim=1) for a, b in blocks])
 
 
 def row_norms(rows: Tensor) -> Tensor:
     """`||x_i||` in float64, shape (n,); no square overflows or underflows in a float32 cloud."""
-    blocks = [torch.linalg.vector_norm(b, dim=1, dtype=torch.float64) for b in rows.split(4096)]
+    blocks = [torch.linalg.vector_norm(b, dim=1, dtype=torch.float64) for b in rows.split(1024)]
     return torch.cat(blocks)
 
 

@@ -19,7 +19,7 @@ def part_ties(rows: Tensor, seed: int) -> Tensor:
         rows: shape (n, d); not changed.
         seed: of the noise; the global random state is neither read nor changed.
     """
-    keys = torch.cat([_hash(block + 0.0, seed) for block in rows.split(4096)])
+    keys = torch.cat([_hash(block + 0.0, seed) for block in rows.split(1024)])
     order = torch.sort(keys, stable=True).indices
     again = torch.zeros_like(keys, dtype=torch.bool)
     again[order[1:]] = keys[order[1:]] == keys[order[:-1]]
