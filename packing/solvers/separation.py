@@ -25,6 +25,8 @@ from packing.pairs import Forces
 from packing.solution import Progress
 from packing.solvers.geometry import Geometry
 
+MOST_LISTED = 1 << 20
+"""Pairs that a pass holds in a list at a time, 80 MiB: a head of 50,000 rows stays within 1 GiB."""
 FAR = 0.9
 """Least far radius relative to the diameter of the pass before."""
 DROP, BRAKE, RECOVER = 0.8, 0.6, 1.1
