@@ -146,7 +146,7 @@ def _finish(
     measure: str,
     floor: float,
 ) -> tuple[Certified, int]:
-    """Certify the newest iterate or the best one, and repair a missed floor.
+    """Certify the newest iterate, repair a missed floor, or take the best iterate.
 
     The last resort is the momentum, its rows normalised in the measure "decrease".
     """
@@ -157,18 +157,18 @@ def _finish(
 
     chosen = certify(run.rows, A, mask, diameter)
     spent = len(run.history) + chosen.passes
-    if run.best is not None and merit(chosen) < (True, run.best_rho * (1 - 1e-5)):
-        other = certify(run.best, A, mask, diameter)
-        spent += other.passes
-        chosen = max(chosen, other, key=merit)
     for attempt in range(REPAIRS):
         if _held(chosen, measure) >= floor:
             break
         aim = floor + 4.0**attempt * 1e-4 * (1 - abs(floor))
-        rows = geometry.restore_(chosen.rows.clone(), chosen.rows_diameter, aim)
+        rows = geometry.restore_(chosen.rows.clone(), chosen.rows_diameter, aim, strain=0.999)
         if torch.equal(rows, chosen.rows):
             continue
         other = certify(rows, A, mask, diameter)
+        spent += other.passes
+        chosen = max(chosen, other, key=merit)
+    if run.best is not None and merit(chosen) < (True, run.best_rho * (1 - 1e-5)):
+        other = certify(run.best, A, mask, diameter)
         spent += other.passes
         chosen = max(chosen, other, key=merit)
     if _held(chosen, measure) < floor:

@@ -18,6 +18,8 @@ from torch import Tensor
 
 from packing.cloud import jung_radius
 
+STRAIN = 0.9
+"""Part of the largest `<A,X>` up to which a floor is restored at once on the way."""
 PULL = 0.75
 """Power of the row norm that weighs a row in the metric of the projection."""
 
@@ -37,8 +39,13 @@ class Geometry(Protocol):
         """The part of a step that stays in the set to first order, in place of `step`."""
         ...
 
-    def restore_(self, rows: Tensor, diameter: float, floor: float) -> Tensor:
-        """Rows in the set that meet the floor if their diameter is at most `diameter`, in place."""
+    def restore_(
+        self, rows: Tensor, diameter: float, floor: float, strain: float = STRAIN
+    ) -> Tensor:
+        """Rows in the set that meet the floor if their diameter is at most `diameter`, in place.
+
+        A goal beyond the part `strain` of what rows in the set can give is approached by halves.
+        """
         ...
 
     def spacing(self) -> float:
@@ -87,7 +94,9 @@ class Shell:
         radial = row_inner(step, rows) / self.radii.to(rows.dtype).square()
         return step.addcmul_(radial[:, None], rows, value=-1)
 
-    def restore_(self, rows: Tensor, diameter: float, floor: float) -> Tensor:
+    def restore_(
+        self, rows: Tensor, diameter: float, floor: float, strain: float = STRAIN
+    ) -> Tensor:
         """The least move along `B` that brings `<A,X>` to the goal, by bisection."""
         along = row_inner(self.momentum, rows).double()
         square = row_norms(rows).square_()
@@ -100,7 +109,7 @@ class Shell:
             return float(((along + bent * self.norms**2) * self.rescale(length)).sum())
 
         now = inner(0.0)
-        goal = self.goal(now, diameter, floor)
+        goal = self.goal(now, diameter, floor, strain)
         if now >= goal:
             return rows
         low, high = 0.0, 1.0
@@ -112,14 +121,14 @@ class Shell:
         bent = (high * pull).to(rows.dtype)[:, None]
         return self.retract_(rows.addcmul_(bent, self.momentum))
 
-    def goal(self, now: float, diameter: float, floor: float) -> float:
+    def goal(self, now: float, diameter: float, floor: float, strain: float) -> float:
         """Least `<A,X>`: `floor * diameter * J * sum ||a_i||`.
 
-        Where that takes nearly all that rows in the set can give, half of what is missing to
-        `<A,X> = sum ||a_i||` is made up, and the diameter has to give way.
+        Where that takes more than the part `strain` of all that rows in the set can give, half of
+        what is missing to `<A,X> = sum ||a_i||` is made up, and the diameter has to give way.
         """
         goal, most = floor * diameter * self.unit, float(self.norms.sum())
-        return goal if goal <= 0.9 * most else min(goal, 0.5 * (max(now, 0.0) + most))
+        return goal if goal <= strain * most else min(goal, 0.5 * (max(now, 0.0) + most))
 
     def rescale(self, lengths: Tensor) -> Tensor:
         """What `retract_` multiplies rows of these lengths by."""
@@ -178,7 +187,7 @@ class Onion(Shell):
             low, high = (middle, high) if cosine >= wanted else (low, middle)
         self.radii = share.clamp_min(max(low, 1e-6))
 
-    def goal(self, now: float, diameter: float, floor: float) -> float:
+    def goal(self, now: float, diameter: float, floor: float, strain: float) -> float:
         """Least `<A,X>`: `floor ||A|| ||X||`."""
-        del now, diameter
+        del now, diameter, strain
         return floor * float(self.norms.norm() * self.radii.norm())
