@@ -1,10 +1,11 @@
 """The loop that the separating solvers share: visit all pairs, move, restore the floor.
 
 Rows live at unit scale in a `Geometry`. Two radii say which pairs are wrong: closer than the
-target `near`, or farther than `far`, the least of the rows' farthest distances. A `Method` turns
-the wrong pairs into a step per row, by its force and its own worst violation, so that no step size
-is needed and a row that has room stays where it is. (Scaling per row
-keeps equivariance under rotation, which scaling per coordinate as in Adam breaks.)
+target `near`, or farther than `far`, the least of the rows' farthest distances in the pass before
+but no less than 0.9 of its diameter. A `Method` turns the wrong pairs into a step per row, by its
+force and its own worst violation, so that no step size is needed and a row that has room stays
+where it is. (Scaling per row keeps equivariance under rotation, which scaling per coordinate as in
+Adam breaks.)
 
 The target is the one number to control. Far above what the floor allows, heavy rows cannot follow
 and violate it most; once met, nothing moves. It is left alone while the separation is on its way
@@ -26,7 +27,7 @@ from packing.solution import Progress
 from packing.solvers.geometry import Geometry
 
 MOST_LISTED = 1 << 20
-"""Pairs that a pass holds in a list at a time, 80 MiB: a head of 50,000 rows stays within 1 GiB."""
+"""Pairs that a pass holds in a list at a time, 80 MiB."""
 FAR = 0.9
 """Least far radius relative to the diameter of the pass before."""
 DROP, BRAKE, RECOVER = 0.8, 0.6, 1.1
