@@ -209,12 +209,25 @@ def max_alignment_bounds(A: Tensor, mask: Tensor | None = None) -> AlignmentBoun
     """
     _check_step(A, 1.0, mask)
     rows = CentredRows(A, mask)
-    jung = jung_radius(A.shape[1]) * sum(block.norm(dim=1).sum().item() for block in rows)
+    jung = _jung(rows, A.shape[1])
     if jung == 0.0:
         return AlignmentBounds(0.0, 0.0)
     lower, _ = _lower(rows, measure_diameter(A, mask).value)
-    upper, _ = _upper(rows, A.shape[1])
-    return AlignmentBounds(lower / jung, min(1.0, upper / jung))
+    return AlignmentBounds(lower / jung, alignment_upper_bound(A, mask))
+
+
+@torch.no_grad()
+def alignment_upper_bound(A: Tensor, mask: Tensor | None = None) -> float:
+    """Return the upper one of `max_alignment_bounds`, without a pass over all pairs."""
+    _check_step(A, 1.0, mask)
+    rows = CentredRows(A, mask)
+    jung = _jung(rows, A.shape[1])
+    return min(1.0, _upper(rows, A.shape[1])[0] / jung) if jung > 0.0 else 0.0
+
+
+def _jung(rows: CentredRows, dim: int) -> float:
+    """Return `sqrt(d/(2(d+1))) sum_i ||a_i||` of the scaled rows."""
+    return jung_radius(dim) * sum(block.norm(dim=1).sum().item() for block in rows)
 
 
 def _lower(rows: CentredRows, diameter: float) -> tuple[float, str]:

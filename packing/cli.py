@@ -336,7 +336,7 @@ def _check_reachable(A: Tensor, floor: float, measure: str) -> None:
     dim = A.shape[1]
     if measure != "decrease" or not floor > math.sqrt((dim + 1) / (2 * dim)) or not A.any():
         return
-    upper = bounds.max_alignment_bounds(A).upper
+    upper = bounds.alignment_upper_bound(A)
     if floor > upper:
         raise InputError(
             f"--alignment {floor:g} cannot be reached: no update of this momentum has more than "

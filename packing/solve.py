@@ -10,13 +10,13 @@ from torch import Tensor
 
 from packing import checks, cloud
 from packing.bounds import (
+    alignment_upper_bound,
     closed_form_bound,
     rho_upper_bound,
-    steepest_upper_bound,
     volume_bound,
 )
 from packing.certify import Certified, certify
-from packing.rows import CentredRows, times_power_of_two
+from packing.rows import CentredRows
 from packing.solution import FloorNotMet, Progress, Solution
 from packing.solvers.geometry import Ball, Geometry, Onion, Shell, row_inner, row_norms
 from packing.solvers.guttman import Guttman
@@ -195,7 +195,7 @@ def _solution(
     if not met:
         stop = f"the floor {floor:g} on {measure} was missed, {held:.6g} was reached"
         if measure == "decrease":
-            most = steepest_upper_bound(A, 1.0, mask).value / _largest_decrease(A, mask)
+            most = alignment_upper_bound(A, mask)
             can = "no update reaches more than" if most < floor else "no update is known to exceed"
             stop += f" ({can} {most:.6g}); lower the floor or give more passes"
         stop += f"; {run.stop}"
@@ -241,13 +241,6 @@ def _zero(A: Tensor, momentum: Tensor, floor: float) -> Solution:
         state=momentum,
         history=(),
     )
-
-
-def _largest_decrease(A: Tensor, mask: Tensor | None) -> float:
-    """`sqrt(d/(2(d+1))) sum_i ||a_i||`, the unit of alignment at diameter 1."""
-    rows = CentredRows(A, mask)
-    total = sum(float(block.norm(dim=1).sum()) for block in rows)
-    return cloud.jung_radius(A.shape[1]) * times_power_of_two(total, rows.exponent)
 
 
 def _held(made: Certified, measure: str) -> float:

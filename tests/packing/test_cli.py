@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from packing import bounds, cli, io
+from packing import cli, io
 from packing.solve import solve
 
 V, D = 40, 6
@@ -411,9 +411,7 @@ class TestRefusals:
         self, refused, momentum, monkeypatch
     ):
         monkeypatch.setattr(cli, "separate", None)
-        monkeypatch.setattr(
-            cli.bounds, "max_alignment_bounds", lambda A: bounds.AlignmentBounds(0.8, 0.9)
-        )
+        monkeypatch.setattr(cli.bounds, "alignment_upper_bound", lambda A: 0.9)
         message = refused("solve", momentum, "--alignment", 0.95)
         assert "0.95" in message and "0.9000" in message
 
