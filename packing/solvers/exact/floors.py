@@ -8,6 +8,7 @@ of diameter at most 1:
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,6 +45,11 @@ class Decrease:
         size = x.shape[1] * x.shape[2]
         return x.new_zeros(len(x), size, size)
 
+    def exact(self, x: NDArray[np.object_]) -> tuple[Any, NDArray[np.object_]]:
+        """Return `g` and its gradient for one cloud, shape (n, d), in the arithmetic of `x`."""
+        normal = self.normal.T.numpy()
+        return (normal * x).sum() - self.floor, normal + 0 * x
+
 
 class Cosine:
     """Floor on `<A,S> / (||A|| ||S||)`: a second-order cone."""
@@ -71,6 +77,13 @@ class Cosine:
         projection = torch.eye(n, dtype=x.dtype) - 1.0 / n
         whole = torch.block_diag(*[projection] * d)
         return -self.floor * (whole - unit @ unit.transpose(1, 2)) / size
+
+    def exact(self, x: NDArray[np.object_]) -> tuple[Any, NDArray[np.object_]]:
+        """Return `g` and its gradient for one cloud, shape (n, d), in the arithmetic of `x`."""
+        normal = self.normal.T.numpy()
+        centred = x - x.sum(axis=0) / len(x)
+        size = (centred**2).sum() ** 0.5
+        return (normal * x).sum() - self.floor * size, normal - self.floor * centred / size
 
 
 def _centred(x: Tensor) -> Tensor:

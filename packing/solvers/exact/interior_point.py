@@ -19,9 +19,11 @@ the plane is thousands of tiny operations; a hundred starts are the same number 
 Coordinates come first, x has shape (B, d, n): the last axis is the one that is summed over.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 LAST = 1e-12
@@ -52,6 +54,10 @@ class Floor(Protocol):
         """Return its second derivatives, shape (B, d n, d n)."""
         ...
 
+    def exact(self, x: NDArray[np.object_]) -> tuple[Any, NDArray[np.object_]]:
+        """Return `g` and its gradient for one cloud, shape (n, d), in the arithmetic of `x`."""
+        ...
+
 
 class Optima(NamedTuple):
     """Where the starts of a batch ended; all float64."""
@@ -71,22 +77,25 @@ class Optima(NamedTuple):
 
 
 @torch.no_grad()
-def solve_batch(starts: Tensor, mu: Tensor, floor: Floor | None = None) -> Optima:
+def solve_batch(
+    starts: Tensor, mu: Tensor, floor: Floor | None = None, *, margin: float = 0.05
+) -> Optima:
     """Run every start to a local optimum.
 
     Args:
         starts: shape (B, n, d), float64, n >= 2, no two points of a start equal; scaled here
-            to diameter 0.95, at which `floor` must be positive.
+            to diameter `1 - margin`, at which `floor` must be positive.
         mu: first barrier parameters, shape (B,); with small ones the optimum lies near the start.
         floor: of all the starts.
+        margin: how far inside the constraints to begin; small near a known optimum.
 
     Returns:
         The optima in the order of the starts. The result of a start may depend on the others of
         its batch by rounding.
     """
     x = starts.transpose(1, 2)
-    x = x * (0.95 / squared_distances(x).amax(dim=(1, 2)).sqrt())[:, None, None]
-    lanes = _Lanes(x, mu, floor)
+    x = x * ((1.0 - margin) / squared_distances(x).amax(dim=(1, 2)).sqrt())[:, None, None]
+    lanes = _Lanes(x, mu, floor, margin)
     size, n, d = starts.shape
     out = Optima(
         points=torch.zeros_like(starts),
@@ -123,14 +132,15 @@ class _Lanes:
 
     STATE = ("which", "x", "s", "mu", "shift", "u", "w", "v", "diff", "near", "far", "room")
 
-    def __init__(self, x: Tensor, mu: Tensor, floor: Floor | None):
+    def __init__(self, x: Tensor, mu: Tensor, floor: Floor | None, margin: float):
         self.floor = floor
         self.own = torch.eye(x.shape[2], dtype=x.dtype)
         self.off = 1.0 - self.own
         self.which = torch.arange(len(x))
         self.mu = mu.clone()
         self.shift = torch.zeros_like(mu)
-        self.move_to(x, 0.5 * (squared_distances(x) + 4.0 * self.own).amin(dim=(1, 2)))
+        least = (squared_distances(x) + 4.0 * self.own).amin(dim=(1, 2))
+        self.move_to(x, (1.0 - 10.0 * margin) * least)
         self.u = self.off * self.mu_pairs / self.near
         self.w = self.off * self.mu_pairs / self.far
         self.v = self.mu / self.room if floor else torch.zeros_like(mu)
