@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from packing.solvers.exact.optimality import Optimality
+
 
 class Progress(NamedTuple):
     """One iterate as its all-pairs pass saw it (working precision, so an estimate)."""
@@ -54,7 +56,13 @@ class Solution:
     state: Tensor
     """Row positions, shape (rows that take part, d); pass it as `state=` to go on from here."""
     history: tuple[Progress, ...] = field(repr=False)
-    """One entry per all-pairs pass of the solver."""
+    """One entry per all-pairs pass of the solver; none of "exact"."""
+    optimality: Optimality | None = field(default=None, repr=False)
+    """Of "exact": active pairs (rows of `state`), multipliers and conditions at 60 digits."""
+    starts: int = 1
+    """Starts of the solver."""
+    agreeing: int = 1
+    """Starts that ended at this `rho`, to one part in 10^9 of its square."""
 
 
 class FloorNotMet(RuntimeError):

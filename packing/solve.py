@@ -1,5 +1,6 @@
 """The one front door: `solve(A, ...)` checks, centres, runs a solver and certifies the result."""
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -16,8 +17,10 @@ from packing.bounds import (
     volume_bound,
 )
 from packing.certify import Certified, certify
+from packing.minimal import check_small
 from packing.rows import CentredRows
 from packing.solution import FloorNotMet, Progress, Solution
+from packing.solvers.exact.separate import separate_exactly
 from packing.solvers.geometry import Ball, Geometry, Onion, Shell, row_inner, row_norms
 from packing.solvers.guttman import Guttman
 from packing.solvers.projected_gradient import ProjectedGradient
@@ -30,6 +33,7 @@ SOLVERS: dict[str, type[Method]] = {
     "projected_gradient": ProjectedGradient,
     "guttman": Guttman,
 }
+EXACT = "exact"
 MEASURES = ("decrease", "cosine")
 NOISE = 64
 """`A` counts as zero below this many roundings of the working dtype relative to `M`."""
@@ -45,6 +49,7 @@ def solve(
     measure: str = "decrease",
     solver: str = "projected_gradient",
     passes: int = 24,
+    starts: int = 256,
     tolerance: float | None = None,
     time_limit: float | None = None,
     state: Tensor | None = None,
@@ -72,19 +77,24 @@ def solve(
         measure: "decrease", `<A,S> / (D(S) sqrt(d/(2(d+1))) sum_i ||a_i||)`, the share of the
             largest first-order decrease; or "cosine", `<A,S> / (||A|| ||S||)`, which keeps the
             proportions of the rows.
-        solver: "projected_gradient", "smoothed" or "guttman"; docs/solvers.md compares them.
+        solver: "projected_gradient", "smoothed" or "guttman"; docs/solvers.md compares them. Or
+            "exact" for small clouds, V d at most 512: the best of many local optima, with the
+            conditions of optimality in `Solution.optimality`.
         passes: most all-pairs passes of the solver, at least 1. Two exact passes that certify the
             result come on top; two more if an earlier iterate was better, up to ten to repair a
             missed floor, and one each time that rounding to a short dtype carried the diameter
-            over. `Solution.passes` counts all of them.
+            over. `Solution.passes` counts all of them. Not used by "exact".
+        starts: of "exact", rounded up to batches of 64; the others have one.
         tolerance: stop as soon as `rho` gained less than this part of itself in eight passes.
-        time_limit: seconds after which no new pass of the solver begins.
+            Not used by "exact".
+        time_limit: seconds after which no new pass of the solver, or batch of "exact", begins.
         state: `Solution.state` of an earlier call, shape (rows that take part, d): start from
             there and not from the momentum.
-        seed: parts rows that are equal; no global random state is read or changed.
+        seed: parts rows that are equal, and draws the starts of "exact"; no global random state
+            is read or changed.
         mask: rows that take part, shape (V,), bool. The others come back as zero, the mean of
             those that do, and count nowhere.
-        on_pass: called after each pass of the solver.
+        on_pass: called after each pass of the solver; not by "exact".
         throw: raise `FloorNotMet` instead of returning a Solution that misses the floor.
 
     Returns:
@@ -98,7 +108,9 @@ def solve(
         FloorNotMet: the floor was missed and `throw` is set; it carries the solution.
     """
     began = time.monotonic()
-    _check(A, diameter, alignment, measure, solver, passes, tolerance, time_limit, seed, mask)
+    _check(
+        A, diameter, alignment, measure, solver, passes, starts, tolerance, time_limit, seed, mask
+    )
     if on_pass is not None and not callable(on_pass):
         raise TypeError(f"on_pass is {on_pass!r}, expected a function of a Progress")
     momentum = _centred(A, mask)
@@ -106,9 +118,16 @@ def solve(
     if not bool(momentum.any()):
         return _told(_zero(A, momentum, alignment), throw)
 
+    deadline = None if time_limit is None else began + time_limit
+    if solver == EXACT:
+        return _told(
+            _exactly(
+                A, momentum, mask, diameter, measure, alignment, starts, seed, deadline, state
+            ),
+            throw,
+        )
     geometry = _geometry(momentum, measure, alignment)
     run = Run(_start(geometry, momentum, state, seed), math.inf)
-    deadline = None if time_limit is None else began + time_limit
     limits = Limits(passes, tolerance, deadline, on_pass)
     try:
         separate(
@@ -123,6 +142,39 @@ def solve(
         run.stop = f"interrupted after {len(run.history)} passes: this is the best so far"
     chosen, passes_spent = _finish(run, geometry, momentum, A, mask, diameter, measure, alignment)
     return _told(_solution(chosen, run, passes_spent, A, mask, measure, alignment), throw)
+
+
+def _exactly(
+    A: Tensor,
+    momentum: Tensor,
+    mask: Tensor | None,
+    diameter: float,
+    measure: str,
+    floor: float,
+    starts: int,
+    seed: int,
+    deadline: float | None,
+    state: Tensor | None,
+) -> Solution:
+    """Solve a small problem, aiming higher where rounding to the dtype costs the floor."""
+    made = separate_exactly(
+        momentum, measure, floor, starts=starts, seed=seed, deadline=deadline, state=state
+    )
+    chosen = certify(made.rows.to(momentum), A, mask, diameter)
+    spent = chosen.passes
+    for attempt in range(REPAIRS):
+        missing = floor - _held(chosen, measure)
+        if missing <= 0 or made.optimality is None:
+            break
+        made = made.raised(floor + 2.0**attempt * 2.0 * missing)
+        chosen = certify(made.rows.to(momentum), A, mask, diameter)
+        spent += chosen.passes
+    run = Run(chosen.rows, chosen.rows_diameter, stop=made.stop)
+    solution = _solution(chosen, run, spent, A, mask, measure, floor)
+    agreeing = made.found.basins[0].starts if made.found.basins else 0
+    return dataclasses.replace(
+        solution, optimality=made.optimality, starts=made.found.starts, agreeing=agreeing
+    )
 
 
 def _start(geometry: Geometry, momentum: Tensor, state: Tensor | None, seed: int) -> Tensor:
@@ -298,6 +350,7 @@ def _check(
     measure: str,
     solver: str,
     passes: int,
+    starts: int,
     tolerance: float | None,
     time_limit: float | None,
     seed: int,
@@ -318,13 +371,16 @@ def _check(
         raise ValueError(f"alignment is {alignment}, expected a floor between -1 and 1")
     for value, name, choices in (
         (measure, "measure", MEASURES),
-        (solver, "solver", tuple(SOLVERS)),
+        (solver, "solver", (*SOLVERS, EXACT)),
     ):
         if value not in choices:
             raise ValueError(
                 f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}"
             )
     checks.check_count(passes, "passes", 1)
+    checks.check_count(starts, "starts", 1)
+    if solver == EXACT:
+        check_small(len(A) if mask is None else int(mask.sum()), A.shape[1])
     checks.check_count(seed, "seed", 0)
     if seed >= 2**63:
         raise ValueError(f"seed is {seed}, expected less than 2**63")

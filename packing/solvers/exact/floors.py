@@ -3,7 +3,7 @@
 A floor on the agreement with a centred momentum `A` is a concave constraint `g(x) >= 0` on clouds
 of diameter at most 1:
 
-    decrease   g = <A,x> / (sqrt(d/(2(d+1))) sum_i ||a_i||) - floor       (times D <= 1)
+    decrease   g = <A,x> / (sqrt(d/(2(d+1))) sum_i ||a_i||) - floor
     cosine     g = <A,x> / ||A|| - floor ||x - mean||
 """
 
@@ -19,12 +19,14 @@ from packing.cloud import jung_radius
 from packing.solvers.exact.interior_point import Floor
 from packing.solvers.exact.starts import Cloud
 
-EASE = 0.98
-"""A start keeps this part of what the best known cloud has to spare above the floor."""
+MARGIN = 0.05
+"""A start begins at diameter 1 - MARGIN."""
+EASE = 0.1
+"""Part of the way left to the anchor that a start goes beyond the floor."""
 
 
 class Decrease:
-    """Floor on `<A,S> / (D sqrt(d/(2(d+1))) sum_i ||a_i||)`: linear on clouds of diameter 1."""
+    """Floor on `<A,S> / (D sqrt(d/(2(d+1))) sum_i ||a_i||)`, linear once D is 1."""
 
     def __init__(self, A: Tensor, floor: float):
         """Take the centred momentum, shape (n, d), float64, not zero."""
@@ -47,8 +49,8 @@ class Decrease:
 
     def exact(self, x: NDArray[np.object_]) -> tuple[Any, NDArray[np.object_]]:
         """Return `g` and its gradient for one cloud, shape (n, d), in the arithmetic of `x`."""
-        normal = self.normal.T.numpy()
-        return (normal * x).sum() - self.floor, normal + 0 * x
+        normal = _centred_exactly(self.normal.T.numpy() + 0 * x)
+        return (normal * x).sum() - self.floor, normal
 
 
 class Cosine:
@@ -80,10 +82,15 @@ class Cosine:
 
     def exact(self, x: NDArray[np.object_]) -> tuple[Any, NDArray[np.object_]]:
         """Return `g` and its gradient for one cloud, shape (n, d), in the arithmetic of `x`."""
-        normal = self.normal.T.numpy()
-        centred = x - x.sum(axis=0) / len(x)
+        normal = _centred_exactly(self.normal.T.numpy() + 0 * x)
+        centred = _centred_exactly(x)
         size = (centred**2).sum() ** 0.5
         return (normal * x).sum() - self.floor * size, normal - self.floor * centred / size
+
+
+def _centred_exactly(x: NDArray[np.object_]) -> NDArray[np.object_]:
+    """To all digits, as a force that does not sum to zero has no equilibrium."""
+    return x - x.sum(axis=0) / len(x)
 
 
 def _centred(x: Tensor) -> Tensor:
@@ -97,30 +104,51 @@ class Problem:
     num_points: int
     dim: int
     floor: Floor | None = None
-    anchor: NDArray[np.float64] | None = None
-    """A cloud of diameter 1 strictly above the floor, shape (n, d), that starts are drawn to."""
+    anchor: Cloud | None = None
+    """With a floor: a cloud of diameter 1, shape (n, d), that starts are drawn to."""
 
-    def inside(self, cloud: Cloud) -> Cloud:
-        """Return a cloud strictly above the floor: `cloud`, or on the way from it to the anchor."""
+    @property
+    def margin(self) -> float:
+        """How far inside the unit diameter starts begin: less where the floor leaves little."""
         if self.floor is None or self.anchor is None:
-            return cloud
-        start, end = _unit_diameter(cloud), self.anchor
-        low, high = 0.0, 1.0
-        for _ in range(40):
+            return MARGIN
+        low, high = 0.0, MARGIN
+        if self.above(self.anchor, high):
+            return high
+        for _ in range(30):
             middle = 0.5 * (low + high)
-            low, high = (
-                (low, middle) if self._above(start + middle * (end - start)) else (middle, high)
-            )
-        part = min(1.0, high + 0.1 * (1.0 - high))
-        return start + part * (end - start)
+            low, high = (middle, high) if self.above(self.anchor, middle) else (low, middle)
+        return 0.5 * low
 
-    def _above(self, cloud: Cloud) -> bool:
+    def inside(self, cloud: Cloud, margin: float, ease: float = EASE) -> Cloud:
+        """Return `cloud` or, if it is not above the floor, one on the way to the anchor.
+
+        Args:
+            cloud: shape (n, d).
+            margin: diameter 1 - `margin` is where it has to be above the floor.
+            ease: part of the way left to the anchor to go beyond the floor.
+        """
+        start = unit_diameter(cloud)
+        if self.anchor is None or self.above(start, margin):
+            return start
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            if self.above(start + middle * (self.anchor - start), margin):
+                high = middle
+            else:
+                low = middle
+        return start + (high + ease * (1.0 - high)) * (self.anchor - start)
+
+    def above(self, cloud: Cloud, margin: float = 0.0) -> bool:
+        """Tell whether a cloud is above the floor when it is scaled to diameter 1 - `margin`."""
         if self.floor is None:
             return True
-        scaled = torch.from_numpy(0.9 * _unit_diameter(cloud)).T[None]
+        scaled = torch.from_numpy((1.0 - margin) * unit_diameter(cloud).T)[None]
         return bool(self.floor.value(scaled) > 0.0)
 
 
-def _unit_diameter(cloud: Cloud) -> Cloud:
+def unit_diameter(cloud: Cloud) -> Cloud:
+    """Return a cloud scaled to diameter 1."""
     differences = cloud[:, None] - cloud[None]
     return cloud / np.sqrt((differences**2).sum(axis=2).max())

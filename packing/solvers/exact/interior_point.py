@@ -77,17 +77,15 @@ class Optima(NamedTuple):
 
 
 @torch.no_grad()
-def solve_batch(
-    starts: Tensor, mu: Tensor, floor: Floor | None = None, *, margin: float = 0.05
-) -> Optima:
+def solve_batch(starts: Tensor, mu: Tensor, margin: float, floor: Floor | None = None) -> Optima:
     """Run every start to a local optimum.
 
     Args:
         starts: shape (B, n, d), float64, n >= 2, no two points of a start equal; scaled here
             to diameter `1 - margin`, at which `floor` must be positive.
         mu: first barrier parameters, shape (B,); with small ones the optimum lies near the start.
+        margin: how far inside the constraints to begin, at most 0.05; small near a known optimum.
         floor: of all the starts.
-        margin: how far inside the constraints to begin; small near a known optimum.
 
     Returns:
         The optima in the order of the starts. The result of a start may depend on the others of

@@ -29,18 +29,20 @@ NEAR = 1e-7
 DIGITS = 60
 """Of the arithmetic."""
 DENOMINATOR = 10**30
+"""Of the rational points returned."""
 RESIDUAL = 1e-30
 """Largest residual of an optimum that counts as solved."""
 TOUCHING = 1e-20
 """Slack below which a pair without a multiplier is active all the same."""
 HELD = 1e-6
-"""Least multiplier of an active pair; the interior-point method ends at `multiplier slack = 1e-12`."""
+"""Least multiplier of an active pair; multiplier times slack is 1e-12 at the float64 optimum."""
 RANK = 1e-9
 """Singular values below this part of the largest count as zero."""
 STEPS = 12
 CHANGES = 6
 
 Pairs = NDArray[np.int64]
+Rationals = tuple[tuple[int, ...], ...]
 
 
 class Pair(NamedTuple):
@@ -84,7 +86,7 @@ class Optimality:
         return self.solved and (self.curvature is None or self.curvature > 1e-9)
 
 
-def refine(points: Cloud, problem: Problem) -> tuple[NDArray[np.object_], Optimality]:
+def refine(points: Cloud, problem: Problem) -> tuple[Rationals, Optimality]:
     """Solve the conditions of a local optimum near a cloud.
 
     Args:
@@ -92,14 +94,13 @@ def refine(points: Cloud, problem: Problem) -> tuple[NDArray[np.object_], Optima
         problem: without a floor, or with one that the cloud meets.
 
     Returns:
-        The optimum, shape (n, d), entries `mpmath.mpf` of 60 digits at diameter 1, and how far it
-        is one. If the iteration does not settle the cloud is as good as float64 gave it, and
+        The optimum, n points of d integers over `DENOMINATOR` at diameter 1, and how far it is
+        one. If the iteration does not settle the cloud is as good as float64 gave it, and
         `Optimality.residual` says so.
     """
-    start = torch.from_numpy(problem.inside(points))[None]
-    polished = solve_batch(
-        start, torch.tensor([NEAR], dtype=torch.float64), problem.floor, margin=NEAR
-    )
+    start = torch.from_numpy(problem.inside(points, NEAR, NEAR))[None]
+    mu = torch.tensor([NEAR], dtype=torch.float64)
+    polished = solve_batch(start, mu, NEAR, problem.floor)
     u, w = (np.triu(one[0].numpy()) for one in (polished.near, polished.far))
     near, far = (np.argwhere(one > HELD) for one in (u, w))
     with mpmath.workdps(DIGITS):
@@ -115,7 +116,10 @@ def refine(points: Cloud, problem: Problem) -> tuple[NDArray[np.object_], Optima
             residual = system.solve()
             if not system.correct_active():
                 break
-        return system.x, system.optimality(residual)
+        rationals = tuple(
+            tuple(int(mpmath.nint(c * DENOMINATOR)) for c in point) for point in system.x
+        )
+        return rationals, system.optimality(residual)
 
 
 def _exact(values: Cloud) -> NDArray[np.object_]:
@@ -267,7 +271,7 @@ class _System:
         rows = [jacobian[s_column : s_column + count, : s_column + 1]]
         if self.v is not None:
             rows.append(jacobian[-1:, : s_column + 1])
-        rigid = _rigid_motions(x - x.mean(axis=0), rotations=self.problem.floor is None)
+        rigid = _rigid_motions(x - x.mean(axis=0), rotations=self.v is None)
         rows.append(np.pad(rigid, ((0, 0), (0, 1))))
         loose = np.zeros((len(rattlers) * x.shape[1], s_column + 1))
         for row, column in enumerate(

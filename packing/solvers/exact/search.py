@@ -50,15 +50,26 @@ class Found:
     """The best cloud, shape (n, d), diameter 1."""
     interrupted: bool = False
 
+    def summary(self) -> str:
+        """Say how the search ended, in words."""
+        agreeing = self.basins[0].starts if self.basins else 0
+        said = f"{agreeing} of {self.starts} starts agree on the least ratio"
+        if self.failed:
+            said += f", {self.failed} did not converge"
+        if self.interrupted:
+            said += "; interrupted: this is the best so far"
+        return said
+
 
 def run_batch(problem: Problem, seed: int, number: int, given: Sequence[Cloud] = ()) -> Found:
     """Run the starts `number * BATCH` up to `(number + 1) * BATCH`."""
     first = number * BATCH
     indices = range(first, first + BATCH)
     drawn = [draw(problem.num_points, problem.dim, seed, k, given) for k in indices]
-    starts = torch.from_numpy(np.stack([problem.inside(cloud) for cloud, _ in drawn]))
+    margin = problem.margin
+    starts = torch.from_numpy(np.stack([problem.inside(cloud, margin) for cloud, _ in drawn]))
     mu = torch.tensor([one for _, one in drawn], dtype=torch.float64)
-    optima = solve_batch(starts, mu, problem.floor)
+    optima = solve_batch(starts, mu, margin, problem.floor)
     return _summed(optima, [kind(k, bool(given)) for k in indices])
 
 
