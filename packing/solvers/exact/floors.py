@@ -38,6 +38,10 @@ class Decrease:
         """Return `g`, shape (B,), of x, shape (B, d, n)."""
         return (self.normal * x).sum(dim=(1, 2)) - self.floor
 
+    def turned(self, x: Tensor) -> Tensor:
+        """Return x turned so that `g` is largest."""
+        return _turned(x, self.normal)
+
     def gradient(self, x: Tensor) -> Tensor:
         """Return the normal, once for each cloud."""
         return self.normal.expand_as(x)
@@ -65,6 +69,10 @@ class Cosine:
         """Return `g`, shape (B,), of x, shape (B, d, n)."""
         return (self.normal * x).sum(dim=(1, 2)) - self.floor * _centred(x).norm(dim=(1, 2))
 
+    def turned(self, x: Tensor) -> Tensor:
+        """Return x turned so that `g` is largest."""
+        return _turned(x, self.normal)
+
     def gradient(self, x: Tensor) -> Tensor:
         """Return `A/||A|| - floor (x - mean)/||x - mean||`."""
         centred = _centred(x)
@@ -86,6 +94,12 @@ class Cosine:
         centred = _centred_exactly(x)
         size = (centred**2).sum() ** 0.5
         return (normal * x).sum() - self.floor * size, normal - self.floor * centred / size
+
+
+def _turned(x: Tensor, normal: Tensor) -> Tensor:
+    """The orthogonal image of x, shape (B, d, n), of largest `<normal, x>` (Procrustes)."""
+    left, _, right = torch.linalg.svd(x @ normal.T)
+    return (left @ right).transpose(1, 2) @ x
 
 
 def _centred_exactly(x: NDArray[np.object_]) -> NDArray[np.object_]:
@@ -129,6 +143,8 @@ class Problem:
             ease: part of the way left to the anchor to go beyond the floor.
         """
         start = unit_diameter(cloud)
+        if self.floor is not None:
+            start = self.floor.turned(torch.from_numpy(start.T.copy())[None])[0].numpy().T
         if self.anchor is None or self.above(start, margin):
             return start
         low, high = 0.0, 1.0

@@ -50,6 +50,10 @@ class Floor(Protocol):
         """Return its gradient, shape (B, d, n)."""
         ...
 
+    def turned(self, x: Tensor) -> Tensor:
+        """Return x after the rotation or reflection that makes `g` largest."""
+        ...
+
     def hessian(self, x: Tensor) -> Tensor:
         """Return its second derivatives, shape (B, d n, d n)."""
         ...
@@ -153,7 +157,8 @@ class _Lanes:
         return self.mu[:, None, None]
 
     def move_to(self, x: Tensor, s: Tensor) -> None:
-        """Take a point and measure its slacks."""
+        """Take a point, turned as the floor likes it best, and measure its slacks."""
+        x = self.floor.turned(x) if self.floor else x
         self.x, self.s = x, s
         self.diff = x[..., :, None] - x[..., None, :]
         q = self.diff.square().sum(dim=1)
@@ -198,37 +203,61 @@ class _Lanes:
 
     def advance(self) -> None:
         """Take one step in every lane."""
+        factor = self.factor(self.newton_matrix())
+        zero = torch.zeros_like(self.near)
+        first = self.newton_step(factor, zero, torch.zeros_like(self.s))
+        # where the constraints bend the step short, aim again at where they will be
+        second = self.newton_step(factor, first.bend, first.curve)
+        better = second.length > first.length
+        step = _Step(*(_chosen(better, a, b) for a, b in zip(second, first, strict=True)))
+
+        goal = self.mu_pairs * self.off
+        fall = torch.minimum(
+            (self.u / (-step.u).clamp_min(1e-300) + self.own).amin(dim=(1, 2)),
+            (self.w / (-step.w).clamp_min(1e-300) + self.own).amin(dim=(1, 2)),
+        )
+        if self.floor:
+            fall = torch.minimum(fall, self.v / (-step.v).clamp_min(1e-300))
+        dual = (TO_BOUNDARY * fall).clamp_max_(1.0)
+        pairs = dual[:, None, None]
+        u, w, v = self.u + pairs * step.u, self.w + pairs * step.w, self.v + dual * step.v
+        self.move_to(self.x + step.length[:, None, None] * step.x, self.s + step.length * step.s)
+        self.u = self.reset(u, goal, self.near)
+        self.w = self.reset(w, goal, self.far)
+        if self.floor:
+            self.v = self.reset(v, self.mu, self.room)
+
+    def newton_step(self, factor: Tensor, bend: Tensor, curve: Tensor) -> "_Step":
+        """Solve for a step at whose end the slacks are expected to be bent by `bend`, `curve`."""
         B, d, n = self.x.shape
         goal = self.mu_pairs * self.off
-        target_v = self.mu / self.room if self.floor else self.v
-        grad_x, grad_s = self.gradient(goal / self.near, goal / self.far, target_v)
+        u, w = (goal - self.u * bend) / self.near, (goal + self.w * bend) / self.far
+        v = (self.mu - self.v * curve) / self.room if self.floor else self.v
+        grad_x, grad_s = self.gradient(u, w, v)
         right = -torch.cat([grad_x.reshape(B, d * n), grad_s[:, None]], dim=1)
-        factor = self.factor(self.newton_matrix())
         step = torch.cholesky_solve(right[..., None], factor)[..., 0]
         dx, ds = step[:, :-1].reshape(B, d, n), step[:, -1]
 
         ddiff = dx[..., :, None] - dx[..., None, :]
-        bend = ddiff.square().sum(dim=1)
+        bent = ddiff.square().sum(dim=1)
         dfar = (self.diff * ddiff).sum(dim=1).mul_(-2.0)
         dnear = -dfar - ds[:, None, None] * self.off
-        droom = self.floor.gradient(self.x).mul(dx).sum(dim=(1, 2)) if self.floor else ds
-        t = self.step_length(step, -(right * step).sum(dim=1), dnear, dfar, bend)
-
-        du = (goal - self.u * dnear) / self.near - self.u
-        dw = (goal - self.w * dfar) / self.far - self.w
-        dv = (self.mu - self.v * droom) / self.room - self.v
-        fall = torch.minimum(
-            (self.u / (-du).clamp_min(1e-300) + self.own).amin(dim=(1, 2)),
-            (self.w / (-dw).clamp_min(1e-300) + self.own).amin(dim=(1, 2)),
+        droom, curved = torch.zeros_like(ds), torch.zeros_like(ds)
+        if self.floor:
+            droom = (self.floor.gradient(self.x) * dx).sum(dim=(1, 2))
+            curved = self.floor.value(self.x + dx) - self.floor.value(self.x) - droom
+        goal_x, goal_s = self.gradient(goal / self.near, goal / self.far, self.mu / self.room)
+        slope = (goal_x * dx).sum(dim=(1, 2)) + goal_s * ds
+        return _Step(
+            x=dx,
+            s=ds,
+            u=u - self.u * dnear / self.near - self.u,
+            w=w - self.w * dfar / self.far - self.w,
+            v=v - self.v * droom / self.room - self.v,
+            length=self.step_length(dx, ds, slope, dnear, dfar, bent),
+            bend=bent,
+            curve=curved,
         )
-        if self.floor:
-            fall = torch.minimum(fall, self.v / (-dv).clamp_min(1e-300))
-        dual = (TO_BOUNDARY * fall).clamp_max_(1.0)
-        self.move_to(self.x + t[:, None, None] * dx, self.s + t * ds)
-        self.u = self.reset(self.u + dual[:, None, None] * du, goal, self.near)
-        self.w = self.reset(self.w + dual[:, None, None] * dw, goal, self.far)
-        if self.floor:
-            self.v = self.reset(self.v + dual * dv, self.mu, self.room)
 
     def newton_matrix(self) -> Tensor:
         """Second derivatives of the Lagrangian plus those of the slacks, shape (B, dn+1, dn+1)."""
@@ -279,13 +308,12 @@ class _Lanes:
         return factor
 
     def step_length(
-        self, step: Tensor, slope: Tensor, dnear: Tensor, dfar: Tensor, bend: Tensor
+        self, dx: Tensor, ds: Tensor, slope: Tensor, dnear: Tensor, dfar: Tensor, bend: Tensor
     ) -> Tensor:
         """Length that stays inside and lowers the barrier function, shape (B,).
 
         Along the step `near` becomes `near + t dnear + t^2 bend` and `far` likewise with `-bend`.
         """
-        dx, ds = step[:, :-1].reshape(self.x.shape), step[:, -1]
         t = torch.minimum(
             _first_root(TO_BOUNDARY * self.near, dnear, bend),
             _first_root(TO_BOUNDARY * self.far, dfar, -bend),
@@ -303,7 +331,7 @@ class _Lanes:
                 inside = room > 1.0 - TO_BOUNDARY
                 logs += room.clamp_min(1e-16).log()
             rise = -t * ds - self.mu * logs
-            good = inside & (rise <= 1e-4 * t * slope + 1e-14)
+            good = inside & (rise <= 1e-4 * t * slope.clamp_max(0.0) + 1e-14)
             if bool(good.all()):
                 break
             t = torch.where(good, t, 0.5 * t)
@@ -313,6 +341,23 @@ class _Lanes:
         """Keep a multiplier within `KEEP` of `mu / slack`."""
         middle = goal / slack
         return torch.minimum(torch.maximum(multiplier, middle / KEEP), middle * KEEP)
+
+
+class _Step(NamedTuple):
+    """A direction in all unknowns, how far to go along it, and how the slacks bend on the way."""
+
+    x: Tensor
+    s: Tensor
+    u: Tensor
+    w: Tensor
+    v: Tensor
+    length: Tensor
+    bend: Tensor
+    curve: Tensor
+
+
+def _chosen(which: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return torch.where(which.reshape(-1, *[1] * (a.ndim - 1)), a, b)
 
 
 def _first_root(c: Tensor, p: Tensor, r: Tensor) -> Tensor:
