@@ -8,7 +8,7 @@ keys:
     command     the command line
     input       path, sha256, key, shape (as stored), dtype, orientation, note, and how many rows
                 took part
-    options     diameter, alignment, measure, solver, passes, tolerance, time_limit
+    options     diameter, alignment, measure, solver, passes, starts, tolerance, time_limit
     seed        of the solver
     interrupted whether Ctrl-C ended the work; what came after it is then missing
     results     seconds, and of the update: diameter, delta, rho, bound, rho_over_bound, alignment,

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from packing import cli, io
+from packing.cli import solve as command
 from packing.solve import solve
 
 V, D = 40, 6
@@ -233,7 +234,7 @@ class TestInterrupt:
 
             return solve(M, on_pass=seen, **options)
 
-        monkeypatch.setattr(cli, "separate", pressing)
+        monkeypatch.setattr(command, "separate", pressing)
 
     def test_best_so_far_is_written(self, rowsep, momentum, monkeypatch):
         self.pressed_at(3, monkeypatch)
@@ -255,7 +256,7 @@ class TestInterrupt:
         def quality(*_):
             signal.raise_signal(signal.SIGINT)
 
-        monkeypatch.setattr(cli, "quality", quality)
+        monkeypatch.setattr(command, "quality", quality)
         code, _, _ = rowsep("solve", momentum, "--passes", 5, "--front")
         assert code == 130
         found = summary_at()
@@ -400,7 +401,7 @@ class TestRefusals:
 
     def test_folder_without_permission(self, refused, momentum, folder, monkeypatch):
         (folder / "locked").mkdir()
-        monkeypatch.setattr(cli.os, "access", lambda path, mode: path != folder / "locked")
+        monkeypatch.setattr(command.os, "access", lambda path, mode: path != folder / "locked")
         assert "permission" in refused("solve", momentum, "--out", "locked/new")
 
     def test_bfloat16_into_numpy(self, refused, matrix):
@@ -410,13 +411,13 @@ class TestRefusals:
     def test_alignment_above_the_bound_is_refused_before_the_work(
         self, refused, momentum, monkeypatch
     ):
-        monkeypatch.setattr(cli, "separate", None)
-        monkeypatch.setattr(cli.bounds, "alignment_upper_bound", lambda A: 0.9)
+        monkeypatch.setattr(command, "separate", None)
+        monkeypatch.setattr(command.bounds, "alignment_upper_bound", lambda A: 0.9)
         message = refused("solve", momentum, "--alignment", 0.95)
         assert "0.95" in message and "0.9000" in message
 
     def test_alignment_that_no_update_of_a_line_can_have(self, refused, monkeypatch):
-        monkeypatch.setattr(cli, "separate", None)
+        monkeypatch.setattr(command, "separate", None)
         heavy = torch.zeros(50, 20, dtype=torch.float64)
         heavy[:, 0] = torch.linspace(-1, 1, 50)  # in one dimension the share is sqrt(d+1)/sqrt(2d)
         torch.save(heavy, "line.pt")
@@ -428,7 +429,7 @@ class TestRefusals:
                 solve(M, **options | {"alignment": 0.0}), met=False, stop="give it more passes"
             )
 
-        monkeypatch.setattr(cli, "separate", missing)
+        monkeypatch.setattr(command, "separate", missing)
         message = refused("solve", momentum, "--alignment", 0.75)
         assert "0.75 was not met" in message and "give it more passes" in message
 
@@ -436,7 +437,7 @@ class TestRefusals:
         def full(*_, **__):
             raise OSError(28, "No space left on device", "rowsep-out/update.npy")
 
-        monkeypatch.setattr(cli, "save_matrix", full)
+        monkeypatch.setattr(command, "save_matrix", full)
         code, _, err = rowsep("solve", momentum, "--quiet", "--no-figure", "--passes", 3)
         assert code == 2
         assert err == "rowsep: rowsep-out/update.npy cannot be written: No space left on device\n"

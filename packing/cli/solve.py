@@ -1,9 +1,4 @@
-"""The command `rowsep`: separate the rows of a momentum in a file, or measure a matrix.
-
-Exit codes: 0 done; 2 an option, a file or a floor that cannot be met, said in one line on stderr
-and with nothing written; 130 interrupted by Ctrl-C, with the best update so far written if there is
-one.
-"""
+"""`rowsep solve`: separate the rows of a momentum in a file."""
 
 import dataclasses
 import io
@@ -11,9 +6,7 @@ import math
 import os
 import shlex
 import signal
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal, NamedTuple
@@ -26,16 +19,8 @@ from torch import Tensor
 
 from packing import bounds, cloud, report
 from packing.baselines import BASELINES, Quality, quality
-from packing.io import (
-    InputError,
-    MatrixInfo,
-    Orientation,
-    check_writable,
-    load_demo,
-    load_matrix,
-    replacing,
-    save_matrix,
-)
+from packing.cli.options import AsJson, Key, Momentum, RealRows, Side, complain, load, taking_part
+from packing.io import InputError, MatrixInfo, check_writable, replacing, save_matrix
 from packing.solution import Progress as Pass
 from packing.solution import Solution
 from packing.solve import solve as separate
@@ -44,20 +29,6 @@ FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 FRONT_FLOORS = (0.7, 0.65, 0.6, 0.5, 0.4, 0.3)
 FRONT_WORK = 6e10
 """`V^2 d` times passes up to which the front is drawn unasked: some seconds for each floor."""
-
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-
-Momentum = Annotated[
-    Path | None, typer.Argument(help="File with the momentum; the shipped one if left out.")
-]
-Key = Annotated[str | None, typer.Option(help="The matrix to take from a file with several.")]
-Side = Annotated[
-    Orientation, typer.Option(help="Where the tokens are; auto takes the longer axis.")
-]
-RealRows = Annotated[
-    int | None, typer.Option(help="Only the first N rows are tokens; the others are padding.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 class Outputs(NamedTuple):
@@ -89,19 +60,6 @@ class Interrupts:
         raise KeyboardInterrupt
 
 
-@app.callback(invoke_without_command=True)
-def rowsep(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    """Separate the rows of a language-model head's momentum, or measure a matrix."""
-    if version:
-        typer.echo(f"rowsep {report.rowsep_version()}")
-    elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-@app.command()
 def solve(
     context: typer.Context,
     momentum: Momentum = None,
@@ -120,9 +78,11 @@ def solve(
         typer.Option(help="decrease: share of the largest loss decrease; cosine: the plain one."),
     ] = "decrease",
     solver: Annotated[
-        Literal["projected_gradient", "smoothed", "guttman"], typer.Option(help="The algorithm.")
+        Literal["projected_gradient", "smoothed", "guttman", "exact"],
+        typer.Option(help="The algorithm; exact is for small matrices."),
     ] = "projected_gradient",
     passes: Annotated[int, typer.Option(min=1, help="Most passes over all pairs.")] = 24,
+    starts: Annotated[int, typer.Option(min=1, help="Starts of the exact solver.")] = 256,
     tolerance: Annotated[
         float | None,
         typer.Option(help="Stop when rho gains less than this part of itself in 8 passes."),
@@ -142,8 +102,8 @@ def solve(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Find an update of bounded row diameter and large row separation that keeps an alignment."""
-    M, info = _load(momentum, key, orientation)
-    rows = _rows(real_rows, M)
+    M, info = load(momentum, key, orientation)
+    rows = taking_part(real_rows, M)
     outputs = _outputs(out, summary, figure, no_figure=no_figure, momentum=momentum)
     _check_outputs(outputs, M.dtype, momentum, force)
     A = cloud.centre(M[:rows].double())
@@ -158,6 +118,7 @@ def solve(
         "measure": measure,
         "solver": solver,
         "passes": passes,
+        "starts": starts,
         "tolerance": tolerance,
         "time_limit": time_limit,
     }
@@ -167,7 +128,7 @@ def solve(
         try:
             solution = _watched(M, err, quiet=quiet, mask=mask, seed=seed, **options)
         except KeyboardInterrupt:
-            _complain("interrupted before there was an update: wrote nothing")
+            complain("interrupted before there was an update: wrote nothing")
             raise typer.Exit(130) from None
         seconds = time.perf_counter() - began
         if not (solution.met or interrupts.seen):
@@ -216,68 +177,10 @@ def solve(
     written = ", ".join(str(path) for path in outputs if path)
     if interrupts.seen:
         missed = "" if solution.met else ", which misses the alignment floor"
-        _complain(f"interrupted: wrote the best update so far{missed}: {written}")
+        complain(f"interrupted: wrote the best update so far{missed}: {written}")
         raise typer.Exit(130)
     if not quiet:
         err.print(f"wrote {written}", highlight=False)
-
-
-@app.command()
-def measure(
-    matrix: Momentum = None,
-    key: Key = None,
-    orientation: Side = "auto",
-    real_rows: RealRows = None,
-    json: AsJson = False,
-) -> None:
-    """Print diameter, separation, row norms and spectrum of a matrix."""
-    M, info = _load(matrix, key, orientation)
-    if info.note:
-        Console(stderr=True, soft_wrap=True).print(f"note: {info.note}", highlight=False)
-    figures = report.measured(M[: _rows(real_rows, M)], info)
-    if json:
-        typer.echo(report.strict_json(figures))
-    else:
-        Console(soft_wrap=True, highlight=False).print(report.measured_table(figures))
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
-
-    Args:
-        arguments: those of the process if None.
-    """
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        return app(arguments, prog_name="rowsep", standalone_mode=False, obj=arguments) or 0
-    except typer.TyperException as error:
-        _complain(error.format_message())
-    except InputError as error:
-        _complain(str(error))
-    return 2
-
-
-def _complain(message: str) -> None:
-    typer.echo(f"rowsep: {' '.join(message.split())}", err=True)
-
-
-def _load(
-    path: Path | None, key: str | None, orientation: Orientation
-) -> tuple[Tensor, MatrixInfo]:
-    if path is not None:
-        return load_matrix(path, key=key, orientation=orientation)
-    if key is not None:
-        raise InputError(f"--key {key} without a file: name the file that it is in")
-    return load_demo()
-
-
-def _rows(real_rows: int | None, M: Tensor) -> int:
-    """Return how many rows take part."""
-    if real_rows is None:
-        return len(M)
-    if not 2 <= real_rows <= len(M):
-        raise InputError(f"--real-rows is {real_rows}: it must be between 2 and {len(M)}")
-    return real_rows
 
 
 def _outputs(

@@ -1,0 +1,73 @@
+"""Turn the clouds that `run` found into the configurations that `packing.records` ships.
+
+    python -m experiments.minimal_diameter.records
+
+Each is solved to thirty digits, checked as a certificate and written to
+`packing/records/found_d<dim>.json`, one line each. The counts of starts and of those that agree are
+those of the random starts, of every seed in the log.
+"""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import track
+
+from experiments.minimal_diameter.run import RESULTS
+from packing.certificate import check_certificate
+from packing.minimal import configuration
+from packing.solvers.exact.floors import Problem
+from packing.solvers.exact.log import Key, SearchLog
+from packing.solvers.exact.search import Found, merged
+
+
+def gathered(log: SearchLog) -> dict[tuple[int, int], Found]:
+    """Return what the searches know of each (dim, number of points) together."""
+    out: dict[tuple[int, int], Found] = {}
+    for key in log.lines:
+        found = log.found(key)
+        if found.points is not None:
+            case = key.dim, key.num_points
+            out[case] = merged(out[case], found) if case in out else found
+    return dict(sorted(out.items()))
+
+
+def origin(log: SearchLog, dim: int, num_points: int) -> dict[str, object]:
+    """Return seeds, versions and date of the searches of a case."""
+    keys = [key for key in log.lines if (key.dim, key.num_points) == (dim, num_points)]
+    last = max(keys, key=lambda key: log.lines[key]["date"])
+    return {
+        "seeds": sorted({key.seed for key in keys}),
+        "versions": log.lines[last]["versions"],
+        "date": log.lines[last]["date"],
+    }
+
+
+def main(
+    results: Annotated[Path, typer.Option(help="The log of the searches.")] = RESULTS,
+    folder: Annotated[Path | None, typer.Option(help="Where to write; the package's data.")] = None,
+) -> None:
+    """Write the records of every dimension in the log."""
+    log = SearchLog(results)
+    folder = folder or Path(str(files("packing.records")))
+    lines: dict[int, list[str]] = {}
+    unsolved: list[Key] = []
+    for (dim, num_points), found in track(gathered(log).items(), description="refining"):
+        made = configuration(found, Problem(num_points, dim))
+        certificate = made.certificate() | origin(log, dim, num_points)
+        check_certificate(certificate)
+        assert made.optimality is not None
+        if not made.optimality.solved:
+            unsolved.append(Key(num_points, dim, 0))
+        lines.setdefault(dim, []).append(json.dumps(certificate))
+    for dim, entries in lines.items():
+        text = "[\n" + ",\n".join(entries) + "\n]\n"
+        (folder / f"found_d{dim}.json").write_text(text)
+    for key in unsolved:
+        print(f"{key.num_points} points in R^{key.dim}: conditions not met to 1e-30")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,58 @@
+"""The command `rowsep`.
+
+It separates the rows of a momentum in a file, measures a matrix, and shows and checks the record
+table of point sets of least diameter.
+
+Exit codes: 0 done; 2 an option, a file or a floor that cannot be met, said in one line on stderr
+and with nothing written; 130 interrupted by Ctrl-C, with the best update so far written if there is
+one.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from packing import report
+from packing.cli import measure, records, solve
+from packing.cli.options import complain
+from packing.io import InputError
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+for command in (
+    solve.solve,
+    measure.measure,
+    records.table,
+    records.configuration,
+    records.certify,
+):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def rowsep(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Separate the rows of a head's momentum, measure a matrix, show points of least diameter."""
+    if version:
+        typer.echo(f"rowsep {report.rowsep_version()}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Args:
+        arguments: those of the process if None.
+    """
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return app(arguments, prog_name="rowsep", standalone_mode=False, obj=arguments) or 0
+    except typer.TyperException as error:
+        complain(error.format_message())
+    except InputError as error:
+        complain(str(error))
+    return 2
