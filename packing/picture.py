@@ -39,6 +39,10 @@ def configuration_figure(configuration: Configuration) -> Figure:
         segments = [points[[i, j]].numpy() for i, j in pairs]
         axes.add_collection(kind(segments, colors=colour, linewidths=width, label=name))
     axes.scatter(*points.T.numpy(), color=_POINT, s=26, zorder=3)
+    low, high = points.amin(dim=0), points.amax(dim=0)
+    half = 0.5 * float((high - low).max())
+    for axis, middle in zip("xyz", (0.5 * (low + high)).tolist(), strict=False):
+        axes.set(**{f"{axis}lim": (middle - half, middle + half)})
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.08), ncols=2, frameon=False)

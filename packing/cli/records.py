@@ -57,8 +57,7 @@ def table(
             one.credit,
             starts,
         )
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(shown, width=max(console.width, WIDTH))
+    Console(highlight=False, width=max(Console().width, WIDTH)).print(shown)
 
 
 def configuration(
