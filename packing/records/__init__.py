@@ -110,43 +110,42 @@ def _record(dim: int, num_points: int) -> Record:
     certificate = _found().get((dim, num_points))
     values = [one for one in _published() if (one.dim, one.num_points) == (dim, num_points)]
     known = min(values, key=lambda one: Fraction(one.ratio_squared), default=None)
-    proved = next((one for one in values if one.status == "proved"), None)
-    bound = rho_upper_bound(num_points, dim) ** -2
-    common = {
-        "n": num_points,
-        "dim": dim,
-        "published": known.ratio_squared if known else None,
-        "found": certificate["ratio_squared"] if certificate else None,
-        "starts": certificate["starts"] if certificate else 0,
-        "agreeing": certificate["agreeing"] if certificate else 0,
-        "bound": bound,
-    }
+    ratio_squared, status, credit, source = _best(certificate, known)
+    return Record(
+        n=num_points,
+        dim=dim,
+        ratio_squared=ratio_squared,
+        status=status,
+        credit=credit,
+        source=source,
+        published=known.ratio_squared if known else None,
+        found=certificate["ratio_squared"] if certificate else None,
+        starts=certificate["starts"] if certificate else 0,
+        agreeing=certificate["agreeing"] if certificate else 0,
+        bound=rho_upper_bound(num_points, dim) ** -2,
+    )
+
+
+def _best(certificate: dict[str, Any] | None, known: Published | None) -> tuple[str, str, str, str]:
+    """Value, status, credit and source of the better one of what is found and published."""
     if certificate is None:
         assert known is not None
-        return _with(known, common)
-    value = Fraction(certificate["ratio_squared"])
-    if known is not None and not known.reached_by(value):
-        return _with(known, common)
-    common["ratio_squared"] = certificate["ratio_squared"]
-    if proved is not None:
-        return _with(proved, common)
-    if from_certificate(certificate).optimal:
-        return Record(
-            **common, status="proved", credit="meets the upper bound", source="docs/mathematics.md"
-        )
-    if known is not None and not known.beaten_by(value):
-        return _with(known, common)
-    return Record(**common, status="found here", credit="rowsep", source=OWN_SOURCE)
-
-
-def _with(one: Published, common: dict[str, Any]) -> Record:
-    value = {"ratio_squared": one.ratio_squared} | common
-    return Record(**value, status=one.status, credit=one.credit, source=one.source)
+        return known.ratio_squared, known.status, known.credit, known.source
+    value = certificate["ratio_squared"]
+    if known is not None and not known.reached_by(Fraction(value)):
+        return known.ratio_squared, known.status, known.credit, known.source
+    if known is not None and known.beaten_by(Fraction(value)):
+        known = None
+    if (known is None or known.status != "proved") and from_certificate(certificate).optimal:
+        return value, "proved", "meets the upper bound", "docs/mathematics.md"
+    if known is not None:
+        return value, known.status, known.credit, known.source
+    return value, "found here", "rowsep", OWN_SOURCE
 
 
 @cache
 def _published() -> tuple[Published, ...]:
-    text = (files(__package__) / "published.json").read_text()
+    text = (files(__name__) / "published.json").read_text()
     return tuple(Published(**entry) for entry in json.loads(text))
 
 
@@ -156,6 +155,6 @@ def _found() -> dict[tuple[int, int], dict[str, Any]]:
 
 
 def _stored() -> Iterator[dict[str, Any]]:
-    for file in sorted(files(__package__).iterdir(), key=lambda one: one.name):
+    for file in sorted(files(__name__).iterdir(), key=lambda one: one.name):
         if file.name.startswith("found_d") and file.name.endswith(".json"):
             yield from json.loads(file.read_text())

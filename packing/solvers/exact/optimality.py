@@ -12,7 +12,7 @@ that no pair holds, multipliers that are not unique (more equations than unknown
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
@@ -42,6 +42,8 @@ STEPS = 12
 CHANGES = 6
 
 Pairs = NDArray[np.int64]
+Numbers = NDArray[np.object_]
+"""Entries are `mpmath.mpf`."""
 Rationals = tuple[tuple[int, ...], ...]
 
 
@@ -112,25 +114,34 @@ def refine(points: Cloud, problem: Problem) -> tuple[Rationals, Optimality]:
             (far, _exact(w[tuple(far.T)])),
             mpmath.mpf(float(polished.floor[0])) if float(polished.floor[0]) > HELD else None,
         )
+        residual = system.solve()
         for _ in range(CHANGES):
-            residual = system.solve()
             if not system.correct_active():
                 break
+            residual = system.solve()
         rationals = tuple(
             tuple(int(mpmath.nint(c * DENOMINATOR)) for c in point) for point in system.x
         )
         return rationals, system.optimality(residual)
 
 
-def _exact(values: Cloud) -> NDArray[np.object_]:
+def _exact(values: Cloud) -> Numbers:
     return np.frompyfunc(lambda one: mpmath.mpf(float(one)), 1, 1)(values)
 
 
 class _System:
     """The equations and their unknowns; `near` and `far` are pairs with their multipliers."""
 
-    def __init__(self, problem, x, s, near, far, v):
-        self.problem = problem
+    def __init__(
+        self,
+        problem: Problem,
+        x: Numbers,
+        s: Any,
+        near: tuple[Pairs, Numbers],
+        far: tuple[Pairs, Numbers],
+        v: Any,
+    ):
+        self.floor = problem.floor
         self.x, self.s, self.v = x, s, v
         self.near, self.u = near
         self.far, self.w = far
@@ -146,11 +157,11 @@ class _System:
                 return residual
             best = residual
             scaled = np.array([float(one / residual) for one in values])
-            step = scipy.linalg.lstsq(self.jacobian(), scaled, cond=RANK)[0]
+            step = np.linalg.lstsq(self.jacobian(), scaled, rcond=RANK)[0]
             self.move([mpmath.mpf(float(one)) * residual for one in step])
         return float(max(abs(one) for one in self.values()))
 
-    def values(self) -> NDArray[np.object_]:
+    def values(self) -> Numbers:
         """The left-hand sides."""
         gradient = np.full(self.x.shape, mpmath.mpf(0), dtype=object)
         equations = []
@@ -164,8 +175,8 @@ class _System:
             np.subtract.at(gradient, pairs[:, 1], pull)
             equations.append((diff**2).sum(axis=1) - level)
         ends = [sum(self.u, mpmath.mpf(-1))]
-        if self.v is not None:
-            room, normal = self.problem.floor.exact(self.x)
+        if self.floor is not None and self.v is not None:
+            room, normal = self.floor.exact(self.x)
             gradient -= self.v * normal
             ends.append(room)
         return np.concatenate([gradient.ravel(), *equations, ends])
@@ -176,26 +187,27 @@ class _System:
         size = x.size
         normals = np.concatenate([_normals(x, self.near), _normals(x, self.far)])
         count = len(normals)
-        floor = self.v is not None
-        out = np.zeros((size + count + 1 + floor, size + 1 + count + floor))
+        floor = None if self.v is None else self.floor
+        more = int(floor is not None)
+        out = np.zeros((size + count + 1 + more, size + 1 + count + more))
         out[:size, :size] = _bending(x.shape, self.near, -u) + _bending(x.shape, self.far, w)
         signs = np.repeat([-1.0, 1.0], [len(u), len(w)])
         out[:size, size + 1 : size + 1 + count] = normals.T * signs
         out[size : size + count, :size] = normals
         out[size : size + len(u), size] = -1.0
         out[size + count, size + 1 : size + 1 + len(u)] = 1.0
-        if floor:
+        if floor is not None:
             cloud = torch.from_numpy(x.T.copy())[None]
-            normal = self.problem.floor.gradient(cloud)[0].numpy().T.ravel()
+            normal = floor.gradient(cloud)[0].numpy().T.ravel()
             d, n = x.shape[1], x.shape[0]
-            hessian = self.problem.floor.hessian(cloud)[0].numpy().reshape(d, n, d, n)
+            hessian = floor.hessian(cloud)[0].numpy().reshape(d, n, d, n)
             hessian = hessian.transpose(1, 0, 3, 2).reshape(size, size)
-            out[:size, :size] -= float(self.v) * hessian
+            out[:size, :size] -= float(self.v or 0) * hessian
             out[:size, -1] = -normal
             out[-1, :size] = normal
         return out
 
-    def move(self, step: Sequence[mpmath.mpf]) -> None:
+    def move(self, step: Sequence[Any]) -> None:
         """Subtract a correction, in the order of the unknowns."""
         size, near, far = self.x.size, len(self.u), len(self.w)
         taken = np.array(step, dtype=object)
@@ -206,7 +218,7 @@ class _System:
         if self.v is not None:
             self.v = self.v - taken[-1]
 
-    def slacks(self) -> tuple[NDArray[np.object_], NDArray[np.object_], Pairs]:
+    def slacks(self) -> tuple[Numbers, Numbers, Pairs]:
         """Slacks near and far of all pairs i < j, and the pairs."""
         pairs = np.argwhere(np.triu(np.ones((len(self.x),) * 2), 1))
         q = ((self.x[pairs[:, 0]] - self.x[pairs[:, 1]]) ** 2).sum(axis=1)

@@ -9,7 +9,7 @@ import multiprocessing
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -174,7 +174,7 @@ def _summed(optima: Optima, kinds: Sequence[str]) -> Found:
 
 def _batches(
     problem: Problem, seed: int, numbers: range, given: Sequence[Cloud], processes: int
-) -> Iterator[Found]:
+) -> Generator[Found]:
     """Yield the batches in order."""
     if processes == 1:
         for number in numbers:

@@ -98,7 +98,8 @@ def separate_exactly(
 
 def _problem(A: Tensor, measure: str, floor: float, anchor: Cloud) -> Problem:
     kind = Cosine if measure == "cosine" else Decrease
-    return Problem(*A.shape, kind(A, floor), anchor)
+    num_rows, dim = A.shape
+    return Problem(num_rows, dim, kind(A, floor), anchor)
 
 
 def _solved(points: Cloud, problem: Problem) -> tuple[Tensor, Optimality]:

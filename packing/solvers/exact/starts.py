@@ -8,11 +8,12 @@ many points or of one more or fewer.
 import functools
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Cloud = NDArray[np.float64]
+Cloud = NDArray[np.floating[Any]]
 
 KINDS = ("gaussian", "ball", "sphere", "lattice", "symmetric")
 MU = (-3.5, -1.5)
