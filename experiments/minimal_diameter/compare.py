@@ -19,8 +19,8 @@ from torch import Tensor
 from packing import solve
 
 RESULTS = Path(__file__).parent / "compare.csv"
-SIZES = ((8, 2), (16, 2), (12, 3), (16, 4), (24, 4))
-FLOORS = (-1.0, 0.5, 0.7)
+SIZES = ((8, 2), (16, 2), (12, 3), (16, 4))
+FLOORS = (-1.0, 0.7, 0.8, 0.85)
 HEURISTICS = ("projected_gradient", "smoothed")
 PASSES = (24, 200)
 FIELDS: tuple[str, ...] = (

@@ -20,6 +20,7 @@ from packing.io import InputError, replacing
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 DIGITS = 30
+TITLES = ("points", "dim", "squared ratio", "bound", "status", "credit", "starts that agree")
 LEFT = ("squared ratio", "status", "credit")
 WIDTH = 104
 """Columns that the table needs; a narrower terminal wraps its lines."""
@@ -37,15 +38,7 @@ def table(
         typer.echo(report.strict_json([dataclasses.asdict(one) for one in found]))
         return
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in (
-        "points",
-        "dim",
-        "squared ratio",
-        "bound",
-        "status",
-        "credit",
-        "starts that agree",
-    ):
+    for title in TITLES:
         shown.add_column(title, justify="left" if title in LEFT else "right")
     for one in found:
         starts = f"{one.agreeing} of {one.starts}" if one.starts else ""
