@@ -4,10 +4,12 @@
 
 Each is solved to thirty digits, checked as a certificate and written to
 `packing/records/found_d<dim>.json`, one line each. The counts of starts and of those that agree are
-those of the random starts, of every seed in the log.
+those of the random starts, of every seed in the log; where none agrees the cloud was found by
+perturbing others (`run --neighbours`).
 """
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -20,18 +22,29 @@ from packing.certificate import check_certificate
 from packing.minimal import configuration
 from packing.solvers.exact.floors import Problem
 from packing.solvers.exact.log import Key, SearchLog
-from packing.solvers.exact.search import Found, merged
+from packing.solvers.exact.search import SAME, Found, merged
 
 
 def gathered(log: SearchLog) -> dict[tuple[int, int], Found]:
-    """Return what the searches know of each (dim, number of points) together."""
-    out: dict[tuple[int, int], Found] = {}
+    """Return the best cloud of each (dim, number of points), with the counts of random starts."""
+    best: dict[tuple[int, int], Found] = {}
+    drawn: dict[tuple[int, int], Found] = {}
     for key in log.lines:
-        found = log.found(key)
-        if found.points is not None:
-            case = key.dim, key.num_points
-            out[case] = merged(out[case], found) if case in out else found
-    return dict(sorted(out.items()))
+        case, found = (key.dim, key.num_points), log.found(key)
+        best[case] = merged(best.get(case, Found()), found)
+        if not key.given:
+            drawn[case] = merged(drawn.get(case, Found()), found)
+    return {case: _counted(found, drawn[case]) for case, found in sorted(best.items())}
+
+
+def _counted(best: Found, drawn: Found) -> Found:
+    """`best` with the starts of `drawn`, and how many of those are in its first basin."""
+    first = best.basins[0]
+    level = first.ratio_squared * (1.0 + SAME)
+    count = sum(one.starts for one in drawn.basins if one.ratio_squared <= level)
+    return replace(
+        best, starts=drawn.starts, failed=drawn.failed, basins=(replace(first, starts=count),)
+    )
 
 
 def origin(log: SearchLog, dim: int, num_points: int) -> dict[str, object]:

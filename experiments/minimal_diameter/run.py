@@ -1,14 +1,17 @@
 """Find the table of least diameters from scratch: no stored configuration is used.
 
     python -m experiments.minimal_diameter.run [--processes 2] [--hours 1] [--only 2 --only 3]
+    python -m experiments.minimal_diameter.run --neighbours
 
 The plan is worked through in rounds that double the starts of every case, so an early stop leaves
 all cases searched alike. Each batch is written to `results.jsonl` when it is done; a run that was
 stopped goes on where it was, with the same result as one that was not. Raise `--rounds` to search
-longer.
+longer. `--neighbours` then perturbs what these searches found, also with a point more or fewer; its
+starts are not random and are logged apart, by a digest of the clouds they begin at.
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -16,8 +19,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from packing.solvers.exact.floors import Problem
-from packing.solvers.exact.log import Key, SearchLog
+from packing.solvers.exact.log import Key, SearchLog, digest
 from packing.solvers.exact.search import BATCH, Found, search
+from packing.solvers.exact.starts import Cloud
 
 RESULTS = Path(__file__).parent / "results.jsonl"
 
@@ -45,6 +49,9 @@ PLAN = (
 
 def main(
     rounds: Annotated[int, typer.Option(min=1, help="Each doubles the starts.")] = 4,
+    neighbours: Annotated[
+        bool, typer.Option("--neighbours", help="Perturb what was found, with n-1 and n+1 points.")
+    ] = False,
     only: Annotated[list[int] | None, typer.Option(help="Dimensions; all by default.")] = None,
     most: Annotated[int, typer.Option(help="No case with more points than this.")] = 32,
     seed: int = 0,
@@ -55,12 +62,10 @@ def main(
     """Work through the plan; Ctrl-C keeps what is done."""
     log = SearchLog(results)
     deadline = None if hours is None else time.monotonic() + 3600.0 * hours
-    tasks = [
-        (case, BATCH * case.batches * 2**k)
-        for k in range(rounds)
-        for case in PLAN
-        if (not only or case.dim in only) and case.num_points <= most
-    ]
+    plan = [case for case in PLAN if (not only or case.dim in only) and case.num_points <= most]
+    tasks = [(case, BATCH * case.batches * 2**k) for k in range(rounds) for case in plan]
+    if neighbours:  # from the most points down, as taking one away never widens a cloud
+        tasks = [(case, 2 * BATCH) for case in sorted(plan, reverse=True)]
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     ) as bar:
@@ -69,28 +74,47 @@ def main(
             if deadline is not None and time.monotonic() >= deadline:
                 break
             bar.update(whole, description=f"{case.num_points} points in R^{case.dim}")
-            key = Key(case.num_points, case.dim, seed)
-            began = time.monotonic()
-
-            def keep(found: Found, key: Key = key) -> None:
-                nonlocal began
-                now = time.monotonic()
-                log.write(key, found, now - began)
-                began = now
-
-            known = log.found(key)
-            if known.starts < starts:
-                ended = search(
-                    Problem(case.num_points, case.dim),
-                    starts=starts,
-                    seed=seed,
-                    processes=processes,
-                    known=known,
-                    on_batch=keep,
-                )
-                if ended.interrupted:
-                    break
+            given = around(log, case) if neighbours else []
+            key = Key(case.num_points, case.dim, seed, digest(given))
+            if advance(log, key, given, starts, processes):
+                break
             bar.advance(whole)
+
+
+def around(log: SearchLog, case: Case) -> list[Cloud]:
+    """Return the best clouds in the log of n-1, n and n+1 points."""
+    best: dict[int, Found] = {}
+    for key in log.lines:
+        found = log.found(key)
+        if key.dim == case.dim and abs(key.num_points - case.num_points) <= 1 and found.basins:
+            known = best.get(key.num_points, found)
+            better = found.basins[0].ratio_squared <= known.basins[0].ratio_squared
+            best[key.num_points] = found if better else known
+    return [one.points for _, one in sorted(best.items()) if one.points is not None]
+
+
+def advance(log: SearchLog, key: Key, given: Sequence[Cloud], starts: int, processes: int) -> bool:
+    """Bring a search to a number of starts, each batch into the log; tell if interrupted."""
+    began = time.monotonic()
+
+    def keep(found: Found) -> None:
+        nonlocal began
+        now = time.monotonic()
+        log.write(key, found, now - began)
+        began = now
+
+    known = log.found(key)
+    if known.starts >= starts:
+        return False
+    return search(
+        Problem(key.num_points, key.dim),
+        starts=starts,
+        seed=key.seed,
+        processes=processes,
+        given=given,
+        known=known,
+        on_batch=keep,
+    ).interrupted
 
 
 if __name__ == "__main__":
