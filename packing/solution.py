@@ -48,7 +48,7 @@ class Solution:
     farthest: tuple[int, int]
     """The pair of rows at the diameter; (-1, -1) if there is none."""
     passes: int
-    """All-pairs passes spent, those that certify the result included."""
+    """All-pairs passes spent, those that certify the result included; of "exact" only those."""
     met: bool
     """Whether the floor is met, on the alignment or the cosine as asked."""
     stop: str

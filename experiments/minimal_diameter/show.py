@@ -75,7 +75,8 @@ def comparison() -> list[str]:
     columns = [key for key in next(iter(cells.values())) if key[0] != "exact"]
     titles = " | ".join(f"{solver}, {passes}" for solver, passes in columns)
     lines = [f"| V | d | floor | exact | {titles} |", "|---" * (4 + len(columns)) + "|"]
-    for (rows, dim, floor), made in cells.items():
+    order = sorted(cells.items(), key=lambda cell: [float(part) for part in cell[0]])
+    for (rows, dim, floor), made in order:
         exact = made["exact", ""]
         best = float(exact["rho"])
         others = " | ".join(
