@@ -42,7 +42,7 @@ PLAN = (
     *(Case(d, d + 2, 1) for d in range(4, 13)),
     *(Case(2, n, 8) for n in range(21, 31)),
     *(Case(3, n, 4) for n in range(15, 21)),
-    *(Case(d, n, 1) for d in range(4, 9) for n in range(d + 3, 33)),
+    *(Case(d, n, 1) for n in range(7, 33) for d in range(4, 9) if n > d + 2),
 )
 """What is searched, in this order."""
 
