@@ -194,6 +194,8 @@ def _defaults(
         group.update(lr=lr, betas=(0.9, 0.95))
     if optimizer is Muon:
         group.update(lr=lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
+    if optimizer is HybridPolarGradM:
+        group["order"] = "row_then_polar"  # as in the published runs, to which the rates belong
     if "center" in inspect.signature(optimizer).parameters:
         group["center"] = role in ("head", "router")
     return group
