@@ -137,25 +137,12 @@ class HeadOptimizer(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        self._step_eagerly()
+        _step_eagerly(self)
         return loss
 
-    @torch.compiler.disable
-    def _step_eagerly(self) -> None:
-        ready = [(p, group) for group in self.param_groups for p in group["params"]]
-        ready = [(p, group) for p, group in ready if p.grad is not None]
-        for p, _ in ready:
-            if p.grad.layout != torch.strided:
-                raise RuntimeError(
-                    f"{type(self).__name__} does not support sparse gradients, one has layout "
-                    f"{p.grad.layout}; build the embedding with sparse=False"
-                )
-        for p, group in ready:
-            self._step_parameter(p, group)
-
-    def _step_parameter(self, p: Tensor, group: dict[str, Any]) -> None:
+    def _step_parameter(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         buffer, lr, beta = self._buffer(p), float(group["lr"]), group["momentum"]
-        grad = p.grad.to(buffer.dtype)
+        grad = grad.to(buffer.dtype)
         # not in place, so that an update that fails leaves everything as it was
         momentum = buffer.lerp(grad, 1 - beta)
         direction = grad.lerp(momentum, beta) if group["nesterov"] else momentum
@@ -194,6 +181,21 @@ class HeadOptimizer(Optimizer):
         for p, kept in self.state.items():
             if isinstance(kept, dict):
                 kept.update({k: v.load(p) for k, v in kept.items() if isinstance(v, _Shielded)})
+
+
+@torch.compiler.disable()
+def _step_eagerly(optimizer: HeadOptimizer) -> None:
+    """Step every parameter that has a gradient; a graph would round differently."""
+    pairs = [(p, group) for group in optimizer.param_groups for p in group["params"]]
+    ready = [(p, p.grad, group) for p, group in pairs if p.grad is not None]
+    for _, grad, _ in ready:
+        if grad.layout != torch.strided:
+            raise RuntimeError(
+                f"{type(optimizer).__name__} does not support sparse gradients, one has layout "
+                f"{grad.layout}; build the embedding with sparse=False"
+            )
+    for p, grad, group in ready:
+        optimizer._step_parameter(p, grad, group)
 
 
 class _Shielded:

@@ -166,3 +166,13 @@ def check_size(value: float, name: str) -> None:
         ) from None
     if not (math.isfinite(number) and number >= 0.0):
         raise ValueError(f"{name} is {number}, expected a finite number of at least 0")
+
+
+def check_choice(value: object, name: str, choices: tuple[str, ...]) -> None:
+    """Check that `value` is one of the names in `choices`.
+
+    Raises:
+        ValueError: it is not; the message lists them.
+    """
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}")

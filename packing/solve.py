@@ -316,14 +316,8 @@ def _check(
         raise TypeError(f"alignment is {alignment!r}, expected a number")
     if not -1 <= alignment <= 1:
         raise ValueError(f"alignment is {alignment}, expected a floor between -1 and 1")
-    for value, name, choices in (
-        (measure, "measure", MEASURES),
-        (solver, "solver", tuple(SOLVERS)),
-    ):
-        if value not in choices:
-            raise ValueError(
-                f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}"
-            )
+    checks.check_choice(measure, "measure", MEASURES)
+    checks.check_choice(solver, "solver", tuple(SOLVERS))
     checks.check_count(passes, "passes", 1)
     checks.check_count(seed, "seed", 0)
     if seed >= 2**63:
