@@ -135,7 +135,7 @@ class Combined(Optimizer):
         self.state = _States(self.optimizers)  # type: ignore[assignment]
 
     def table(self) -> str:
-        """One line per parameter (name, shape, member, class, current lr), then the notes."""
+        """One line per parameter (name, shape, role, member, current lr), then the notes."""
         rows = [("parameter", "shape", "role", "optimiser", "lr")]
         for group in self.param_groups:
             member = group["optimizer"]
@@ -144,8 +144,8 @@ class Combined(Optimizer):
                 (
                     name,
                     " x ".join(map(str, p.shape)),
-                    member,
-                    type(self.optimizers[member]).__name__,
+                    group.get("role", ""),
+                    f"{member} ({type(self.optimizers[member]).__name__})",
                     f"{float(group['lr']):g}",
                 )
                 for name, p in zip(names, group["params"], strict=True)
@@ -187,6 +187,10 @@ class _States(MutableMapping[Tensor, dict[str, Any]]):
 
     def __iter__(self) -> Iterator[Tensor]:
         return chain(*(member.state for member in self._optimizers.values()))
+
+    def __bool__(self) -> bool:
+        """Whether every member has state: `torch.distributed.checkpoint` makes it where not."""
+        return all(member.state for member in self._optimizers.values())
 
     def __len__(self) -> int:
         return sum(len(member.state) for member in self._optimizers.values())

@@ -31,12 +31,14 @@ NEURONS = ("gate", "up", "gate_up", "down")
 RECIPES: dict[str, dict[str, str]] = {
     "muon": {
         "embedding": "adamw",
+        "position": "adamw",
         "router": "adamw",
         **dict.fromkeys(MATRICES, "muon"),
         "vector": "adamw",
     },
     "layerwise": {
         "embedding": "row_norm",
+        "position": "adamw",
         "router": "row_norm",
         **dict.fromkeys(NEURONS, "row_norm"),
         "attention": "muon",

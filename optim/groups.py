@@ -8,7 +8,8 @@ module of a type called attention is attention. What fits nothing is an error, n
 | role | parameters | rows of the symmetry |
 |---|---|---|
 | `head` | output embedding, tied or not | tokens |
-| `embedding` | every other `nn.Embedding` | tokens or positions |
+| `embedding` | input embedding, if not tied: what the model names so, else the largest table | tokens |
+| `position` | every other `nn.Embedding` | |
 | `router` | one output per expert | experts |
 | `gate`, `up`, `gate_up` | into the neurons of an MLP, `gate_up` both in one | neurons |
 | `down` | out of the neurons | neurons, which are its columns |
@@ -25,6 +26,7 @@ from torch import Tensor, nn
 ROLES = (
     "head",
     "embedding",
+    "position",
     "router",
     "gate",
     "up",
@@ -94,7 +96,7 @@ def assign_roles(model: nn.Module, roles: Mapping[str, str] | None = None) -> li
     uses = _uses(model)
     chosen = _checked(roles or {}, uses, model)
     heads = [p for p, role in chosen.items() if role == "head"] or _heads(model)
-    found = _structural(model)
+    found = _structural(model) | {p: ("embedding", 0) for p in _token_tables(model)}
     assignments, unmatched, doubled = [], [], []
     for p, places in uses.items():
         if not p.requires_grad:
@@ -177,6 +179,16 @@ def _heads(model: nn.Module) -> list[Tensor]:
     )
 
 
+def _token_tables(model: nn.Module) -> list[nn.Parameter]:
+    """What the model calls its input embedding, else the largest tables."""
+    tables = [m.weight for m in model.modules() if isinstance(m, nn.Embedding)]
+    for module in model.modules():
+        named = getattr(module, "get_input_embeddings", lambda: None)()
+        if isinstance(named, nn.Embedding):
+            return [named.weight]
+    return [table for table in tables if len(table) == max(map(len, tables))]
+
+
 def _output_axis(module: nn.Module) -> int | None:
     """The axis of `weight` that counts outputs; None for a module that is no linear layer.
 
@@ -252,7 +264,7 @@ def _role(p: nn.Parameter, use: _Use) -> str | None:
     if p.ndim < 2 or is_bias or "norm" in kinds[-1] or (p.ndim == 2 and min(p.shape) == 1):
         return "vector"
     if isinstance(use.module, nn.Embedding):
-        return "embedding"
+        return "position"
     if p.ndim == 2 and "router" in kinds[-1]:
         return "router"
     if p.ndim == 2 and any("attention" in kind or "attn" in kind for kind in kinds):
@@ -265,7 +277,7 @@ def _rows(p: nn.Parameter, role: str, places: list[_Use]) -> int | None:
 
     Of a matrix in a module of unknown type the longer axis is taken for tokens.
     """
-    if role in ("attention", "hidden", "vector"):
+    if role in ("position", "attention", "hidden", "vector"):
         return None
     known = [
         0 if isinstance(use.module, nn.Embedding) else _output_axis(use.module) for use in places
