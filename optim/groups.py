@@ -162,15 +162,14 @@ def _heads(model: nn.Module) -> list[Tensor]:
         named = getattr(module, "get_output_embeddings", lambda: None)()
         if isinstance(named, nn.Module) and isinstance(named.weight, nn.Parameter):
             return [named.weight]
-    tables = [m.weight for m in model.modules() if isinstance(m, nn.Embedding)]
-    layers = {name: m.weight for name, m in model.named_modules() if _output_axis(m) is not None}
-    tied = [w for w in layers.values() if any(w is table for table in tables)]
-    vocabulary = max((len(table) for table in tables), default=0)
+    tables = _token_tables(model)
+    vocabulary = len(tables[0]) if tables else 0
     fitting = {
-        f"{name}.weight": m.weight
-        for name, m in model.named_modules()
-        if (axis := _output_axis(m)) is not None and m.weight.shape[axis] == vocabulary
+        f"{name}.weight": module.weight
+        for name, module in model.named_modules()
+        if (axis := _output_axis(module)) is not None and module.weight.shape[axis] == vocabulary
     }
+    tied = [weight for weight in fitting.values() if any(weight is table for table in tables)]
     if tied or len(fitting) == 1:
         return tied or list(fitting.values())
     raise ValueError(

@@ -29,15 +29,26 @@ class Stacked(Optimizer):
         options: its keyword arguments, checked by the optimiser.
 
     Raises:
+        TypeError: the optimiser keeps state other than tensors, as `RowSeparation` does.
         ValueError: a parameter that is not 3-D.
         NotImplementedError: a DTensor.
     """
 
     def __init__(self, params: Any, optimizer: type[Optimizer], **options: Any) -> None:
         self.optimizer = optimizer
-        # what the options default to, and whether they are in order, only the optimiser knows
-        defaults = optimizer([torch.zeros(1, 1)], **options).defaults
-        super().__init__(params, defaults)
+        # what the options default to, whether they are in order and what state there will be, only
+        # the optimiser knows
+        probe = torch.zeros(1, 1)
+        probe.grad = torch.zeros(1, 1)
+        trial = optimizer([probe], **options)
+        trial.step()
+        for key, value in trial.state[probe].items():
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    f"state {key!r} of {optimizer.__name__} is a {type(value).__name__}, expected "
+                    f"tensors, which can be stacked"
+                )
+        super().__init__(params, trial.defaults)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group as in `torch.optim.Optimizer` and make the state its optimiser makes at once.

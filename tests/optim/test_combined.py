@@ -7,6 +7,7 @@ import pickle
 import pytest
 import torch
 from torch import nn
+from torch.distributed import checkpoint
 from torch.distributed.checkpoint.state_dict import (
     get_optimizer_state_dict,
     set_optimizer_state_dict,
@@ -237,16 +238,22 @@ def test_grad_scaler_skips_a_step_with_an_infinite_gradient() -> None:
     assert_same(model, reference)
 
 
-def test_distributed_checkpoint_resumes_by_name() -> None:
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_distributed_checkpoint_resumes_a_fresh_process(tmp_path) -> None:
     model = network()
     optimizer = Combined(members(model))
     train(model, optimizer, steps=range(2))
-    state = copy.deepcopy(get_optimizer_state_dict(model, optimizer))
-    assert "head" in {g["optimizer"] for g in state["param_groups"]}
+    state = get_optimizer_state_dict(model, optimizer)
     assert "momentum_buffer" in state["state"]["1.weight"]
+    checkpoint.save({"optimizer": state}, checkpoint_id=tmp_path, no_dist=True)
+
     resumed = copy.deepcopy(model)
     again = Combined(members(resumed))
-    set_optimizer_state_dict(resumed, again, state)
+    fresh = {"optimizer": get_optimizer_state_dict(resumed, again)}
+    assert_same(model, resumed)
+    checkpoint.load(fresh, checkpoint_id=tmp_path, no_dist=True)
+    set_optimizer_state_dict(resumed, again, fresh["optimizer"])
     train(model, optimizer, steps=range(2, 4))
     train(resumed, again, steps=range(2, 4))
     assert_same(model, resumed)
