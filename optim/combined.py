@@ -1,9 +1,9 @@
 """Several optimisers as one, for trainers that accept a single `torch.optim.Optimizer`.
 
-The parameter groups of a `Combined` are the very dictionaries of its members, so whatever a scheduler
-or a trainer writes into them acts; its state is a view of the members' states. HeavyBall's `SplitOpt`
-and torchtitan's `OptimizersContainer` solve the same problem with copies of the groups, which
-schedulers then change in vain, or with members that all have to be alike.
+The parameter groups of a `Combined` are the very dictionaries of its members, so whatever a
+scheduler or a trainer writes into them acts; its state is a view of the members' states.
+HeavyBall's `SplitOpt` and torchtitan's `OptimizersContainer` solve the same problem with copies of
+the groups, which schedulers then change in vain, or with members that all have to be alike.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -22,20 +22,22 @@ class Combined(Optimizer):
     closure once and then steps the members in order; hooks registered here run around all of them.
     `state_dict` has torch's format, parameters numbered in the order of `param_groups`, and can be
     read with `torch.load(..., weights_only=True)` if the members' can; `load_state_dict` hands each
-    member its part, so that a member's own rules about the dtype of its state hold, and training goes
-    on bit for bit. State-dict hooks belong here: those registered on a member are not called when
-    saving, and a member must not be loaded or given groups behind the back of its `Combined`.
-
-    Args:
-        optimizers: the members by name.
-        notes: remarks that `table` prints below the parameters.
-
-    Raises:
-        TypeError: a member is not a `torch.optim.Optimizer`.
-        ValueError: no members, or a parameter with two owners.
+    member its part, so that a member's own rules about the dtype of its state hold, and training
+    goes on bit for bit. State-dict hooks belong here: those registered on a member are not called
+    when saving, and a member must not be loaded or given groups behind the back of its `Combined`.
     """
 
     def __init__(self, optimizers: Mapping[str, Optimizer], notes: Sequence[str] = ()) -> None:
+        """Take over the members.
+
+        Args:
+            optimizers: the members by name.
+            notes: remarks that `table` prints below the parameters.
+
+        Raises:
+            TypeError: a member is not a `torch.optim.Optimizer`.
+            ValueError: no members, or a parameter with two owners.
+        """
         if not optimizers:
             raise ValueError("optimizers is empty; give at least one, by name")
         for name, member in optimizers.items():
@@ -131,6 +133,7 @@ class Combined(Optimizer):
         return {key: self.__dict__[key] for key in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore after deepcopy or unpickling."""
         super().__setstate__(state)
         self.state = _States(self.optimizers)  # type: ignore[assignment]
 

@@ -46,8 +46,8 @@ RECIPES: dict[str, dict[str, str]] = {
         "vector": "adamw",
     },
 }
-"""Optimiser by role. `layerwise` is the stack of Lau and Su, arXiv 2605.18106: rows of gate and up, the
-columns of down, embeddings without and routers with centring, Muon where no axis is special."""
+"""Optimiser by role. `layerwise` is the stack of Lau and Su, arXiv 2605.18106: rows of gate and up,
+the columns of down, embeddings without and routers with centring, Muon where no axis is special."""
 
 LRS: dict[tuple[str, str], float] = {
     ("row_separation", "head"): 1e-2,
@@ -62,7 +62,8 @@ LRS: dict[tuple[str, str], float] = {
     **{("hybrid_polar", role): 2e-2 for role in NEURONS},
 }
 """Learning rates to start a search from: those published for a model of Qwen3-0.6B's size (routers:
-OLMoE's). That of `row_separation` is no published one: it moves a row about as far as `row_norm` does."""
+OLMoE's). That of `row_separation` is no published one: it moves a row about as far as `row_norm`
+does."""
 
 
 def for_language_model(
@@ -81,13 +82,14 @@ def for_language_model(
     """Give every trainable parameter of `model` to the optimiser that fits its part.
 
     Who gets what is decided by `optim.groups.assign_roles` and printed by `.table()` of the result.
-    Members are `head` and, by name, whatever the recipe uses; stacks of experts have members of their
-    own, `*_experts`. Every group carries its `"role"`.
+    Members are `head` and, by name, whatever the recipe uses; stacks of experts have members of
+    their own, `*_experts`. Every group carries its `"role"`.
 
-    Muon runs with `adjust_lr_fn="match_rms_adamw"` (arXiv 2502.16982), an update of RMS `0.2 lr` for
-    any shape: one `lr` then serves it and AdamW, and it does not matter that GPT-2 of `transformers`
-    stores its matrices transposed, which the factor `sqrt(rows/columns)` would mistake. Fused
-    matrices (queries, keys and values; gate and up) are orthogonalised as they are stored, whole.
+    Muon runs with `adjust_lr_fn="match_rms_adamw"` (arXiv 2502.16982), an update of RMS `0.2 lr`
+    for any shape: one `lr` then serves it and AdamW, and it does not matter that GPT-2 of
+    `transformers` stores its matrices transposed, which the factor `sqrt(rows/columns)` would
+    mistake. Fused matrices (queries, keys and values; gate and up) are orthogonalised as they are
+    stored, whole.
 
     Args:
         model: on its final device and dtype, sharded or compiled or not.
@@ -99,7 +101,7 @@ def for_language_model(
         num_real_rows: `len(tokenizer)` if the head is padded. None for `model.config.vocab_size`
             where that is smaller than the head, else all rows. Many models count the padding in
             `vocab_size`: see what `.table()` says.
-        optimizers: role -> name or class, in place of the recipe's, e.g. `{"router": "left_polar"}`.
+        optimizers: role -> name or class, in place of the recipe's: `{"router": "left_polar"}`.
         options: role -> keyword arguments of its optimiser, e.g. `{"vector": {"lr": 1e-3}}`.
         roles: parameter name -> role, see `assign_roles`.
 

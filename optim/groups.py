@@ -1,14 +1,15 @@
 """Which parameter of a language model plays which part.
 
-Decided by identity, module type and structure: the head is what the model itself names, or the linear
-layer as wide as the vocabulary; a router is the layer beside `experts` with one output per expert; gate,
-up and down projections are the layers of one module whose names *and* shapes fit; whatever sits inside a
-module of a type called attention is attention. What fits nothing is an error, not a guess.
+Decided by identity, module type and structure: the head is what the model itself names, or the
+linear layer as wide as the vocabulary; a router is the layer beside `experts` with one output per
+expert; gate, up and down projections are the layers of one module whose names *and* shapes fit;
+whatever sits inside a module of a type called attention is attention. What fits nothing is an
+error, not a guess.
 
 | role | parameters | rows of the symmetry |
 |---|---|---|
 | `head` | output embedding, tied or not | tokens |
-| `embedding` | input embedding, if not tied: what the model names so, else the largest table | tokens |
+| `embedding` | input embedding, if not tied: the model's own, else the largest table | tokens |
 | `position` | every other `nn.Embedding` | |
 | `router` | one output per expert | experts |
 | `gate`, `up`, `gate_up` | into the neurons of an MLP, `gate_up` both in one | neurons |
@@ -20,8 +21,9 @@ module of a type called attention is attention. What fits nothing is an error, n
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
-from torch import Tensor, nn
+from torch import nn
 
 ROLES = (
     "head",
@@ -116,11 +118,12 @@ def assign_roles(model: nn.Module, roles: Mapping[str, str] | None = None) -> li
             rows = found[p][1] if p in found and found[p][0] == role else _rows(p, role, places)
             assignments.append(Assignment(names, p, role, rows))
     if unmatched or doubled:
+        example = (unmatched or doubled)[0].split(" ")[0]
         raise ValueError(
             "".join(f"unmatched: {line}\n" for line in unmatched)
             + "".join(f"matched twice: {line}\n" for line in doubled)
-            + "say what they are, for instance roles={"
-            + f"{(unmatched or doubled)[0].split(' ')[0]!r}: 'hidden'}}; roles are {', '.join(ROLES)}"
+            + f"say what they are, for instance roles={{{example!r}: 'hidden'}}; roles are "
+            + ", ".join(ROLES)
         )
     return assignments
 
@@ -156,19 +159,20 @@ def _checked(
     return {by_name[name]: role for name, role in roles.items()}
 
 
-def _heads(model: nn.Module) -> list[Tensor]:
-    """What the model calls its output embedding, else the linear layer as wide as the vocabulary."""
+def _heads(model: nn.Module) -> list[nn.Parameter]:
+    """What the model calls its output embedding, else the linear layer as wide as its tokens."""
     for module in model.modules():
         named = getattr(module, "get_output_embeddings", lambda: None)()
         if isinstance(named, nn.Module) and isinstance(named.weight, nn.Parameter):
             return [named.weight]
     tables = _token_tables(model)
     vocabulary = len(tables[0]) if tables else 0
-    fitting = {
-        f"{name}.weight": module.weight
+    layers = {
+        f"{name}.weight": (cast(nn.Parameter, module.weight), axis)
         for name, module in model.named_modules()
-        if (axis := _output_axis(module)) is not None and module.weight.shape[axis] == vocabulary
+        if (axis := _output_axis(module)) is not None
     }
+    fitting = {name: w for name, (w, axis) in layers.items() if w.shape[axis] == vocabulary}
     tied = [weight for weight in fitting.values() if any(weight is table for table in tables)]
     if tied or len(fitting) == 1:
         return tied or list(fitting.values())
@@ -180,11 +184,11 @@ def _heads(model: nn.Module) -> list[Tensor]:
 
 def _token_tables(model: nn.Module) -> list[nn.Parameter]:
     """What the model calls its input embedding, else the largest tables."""
-    tables = [m.weight for m in model.modules() if isinstance(m, nn.Embedding)]
+    tables = [cast(nn.Parameter, m.weight) for m in model.modules() if isinstance(m, nn.Embedding)]
     for module in model.modules():
         named = getattr(module, "get_input_embeddings", lambda: None)()
         if isinstance(named, nn.Embedding):
-            return [named.weight]
+            return [cast(nn.Parameter, named.weight)]
     return [table for table in tables if len(table) == max(map(len, tables))]
 
 

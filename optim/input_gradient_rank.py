@@ -1,8 +1,8 @@
 """How much of a head's signal to the rest of the model passes through few dimensions: a diagnosis.
 
 The gradient that a head sends back, dH = dZ U of shape (tokens, d), is replaced by its best
-approximation of rank r; logits and the gradient of the head itself stay exact. Training with and without
-shows whether the model learns from more than r directions per batch.
+approximation of rank r; logits and the gradient of the head itself stay exact. Training with and
+without shows whether the model learns from more than r directions per batch.
 """
 
 from typing import Any

@@ -3,9 +3,9 @@
     z_i = s_i <w_i, h>,   ||w_i|| = 1 after every step
 
 Preconditioning. The gradient of row i is s_i g_i h, with g the gradient of the logits, and a step
-along it moves the logit by s_i <s_i g_i h, h>: by s_i^2 times what it would move that of a plain head.
-Dividing the gradient of row i by s_i^2 makes the step move every logit, to first order and up to the
-part along w_i that the normalisation takes back, as gradient descent on a plain head does.
+along it moves the logit by s_i <s_i g_i h, h>: by s_i^2 times what it would move that of a plain
+head. Dividing the gradient of row i by s_i^2 makes the step move every logit as gradient descent on
+a plain head does, up to the part along w_i that the normalisation takes back.
 """
 
 from typing import Any
@@ -22,20 +22,22 @@ class NormalizedHead(nn.Module):
     Stopping the rows from growing made heads worse in public reports, which is why each token has a
     scale that can grow (nGPT). Whether it helps here has not been measured.
 
-    Args:
-        head: the layer to start from; the logits are the same at first, s_i being its row norms.
-        precondition: divide the gradient of row i by s_i^2; affects optimisers that depend on the
-            scale of single rows' gradients only (not AdamW, not row normalisation).
-
     Attributes:
         weight: (V, d), unit rows as long as `renormalize` is called after each step.
         scale: (V,).
-
-    Raises:
-        ValueError: the head has a bias or a zero row, which has no direction.
     """
 
     def __init__(self, head: nn.Linear, *, precondition: bool = False) -> None:
+        """Start from a head.
+
+        Args:
+            head: the layer to start from; s_i are its row norms, so the logits are its own.
+            precondition: divide the gradient of row i by s_i^2; for optimisers whose step depends
+                on the scale of a row's gradient, which AdamW's and row normalisation's does not.
+
+        Raises:
+            ValueError: the head has a bias or a zero row, which has no direction.
+        """
         super().__init__()
         if head.bias is not None:
             raise ValueError("the head has a bias, expected nn.Linear(..., bias=False)")

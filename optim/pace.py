@@ -1,14 +1,15 @@
 """The pull of the live weights towards their average (PACE, Au and Block, arXiv 2606.25086).
 
-With theta_t the weights before step t = 1, 2, ..., theta' those the optimiser makes of them, and E the
-average,
+With theta_t the weights before step t = 1, 2, ..., theta' those the optimiser makes of them, and E
+the average,
 
     decay_t   = max((1 + gamma max(0, t - rho))^-kappa, 1e-4)
     lambda    = min(1, lr c decay_t / (sqrt(v_hat) + eps))             per coordinate
     theta_t+1 = theta' + lambda (E_t-1 - theta_t)
     E_t       = (1 - decay_t) E_t-1 + decay_t theta_t+1
 
-for training that returns the average: `eval()` puts it in place of the weights, `train()` puts them back.
+for training that returns the average: `eval()` puts it in place of the weights, `train()` puts them
+back.
 """
 
 from collections.abc import Iterator
@@ -34,17 +35,6 @@ class Pace:
     dtype; checkpoints that reduce the state dict to its standard keys, as
     `torch.distributed.checkpoint` does, lose them. Memory: one float32 copy of the parameters, and
     another one during a step or between `eval()` and `train()`.
-
-    Args:
-        optimizer: made, with all its parameters, before.
-        strength: c, the published default.
-        kappa: exponent of the decay, the published default.
-        gamma: rate of the decay.
-        rho: steps without decay.
-        eps: as Adam's.
-
-    Raises:
-        ValueError, TypeError: a negative or non-finite argument.
     """
 
     def __init__(
@@ -57,6 +47,19 @@ class Pace:
         rho: float = 0.0,
         eps: float = 1e-8,
     ) -> None:
+        """Attach the pull to an optimiser.
+
+        Args:
+            optimizer: made, with all its parameters, before.
+            strength: c, the published default.
+            kappa: exponent of the decay, the published default.
+            gamma: rate of the decay.
+            rho: steps without decay.
+            eps: as Adam's.
+
+        Raises:
+            ValueError, TypeError: a negative or non-finite argument.
+        """
         for name, value in (
             ("strength", strength),
             ("kappa", kappa),

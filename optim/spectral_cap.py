@@ -58,17 +58,19 @@ class SpectralCap:
     growth to first order is removed: with several singular values near the largest, or a large
     step, sigma_1 still grows by the second-order terms. Needs a copy of the weights during a step,
     keeps no state.
-
-    Args:
-        optimizer: any torch optimiser; its step hooks are used.
-        parameters: the matrices, all of them parameters of `optimizer`.
-
-    Raises:
-        ValueError: a parameter is not a matrix, or not the optimiser's.
-        NotImplementedError: a DTensor.
     """
 
     def __init__(self, optimizer: Optimizer, parameters: Iterable[Tensor]) -> None:
+        """Attach the cap to an optimiser.
+
+        Args:
+            optimizer: any torch optimiser; its step hooks are used.
+            parameters: the matrices, all of them parameters of `optimizer`.
+
+        Raises:
+            ValueError: a parameter is not a matrix, or not the optimiser's.
+            NotImplementedError: a DTensor.
+        """
         self._parameters = list(parameters)
         owned = {id(p) for group in optimizer.param_groups for p in group["params"]}
         for p in self._parameters:

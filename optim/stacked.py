@@ -1,4 +1,4 @@
-"""Optimisers of matrices on stacks of matrices, such as the fused experts of a mixture of experts."""
+"""Optimisers of matrices on stacks of matrices, such as the fused experts of a mixture."""
 
 from collections.abc import Callable
 from itertools import chain
@@ -16,25 +16,27 @@ class Stacked(Optimizer):
         optimiser on p  =  optimiser on p[0], ..., p[E-1], each a parameter of its own
 
     `torch.optim.Muon` and the optimisers for heads accept matrices only, while the models of
-    `transformers` hold the weights of all experts in one tensor. Options are those of the optimiser,
-    defaults and groups included. State is kept in stacks, (E, ...) per key, in the dtypes that the
-    optimiser chose, also when loaded; options and results are the optimiser's own to the last bit.
+    `transformers` hold the weights of all experts in one tensor. Options are the optimiser's, in
+    groups too. State is kept in stacks, (E, ...) per key, in the dtypes that the optimiser chose,
+    also when loaded; results are the optimiser's own to the last bit.
 
-    The matrices are visited one after the other: with many small experts that costs more time than a
-    batched implementation would.
-
-    Args:
-        params: 3-D parameters, named or not, or groups of them.
-        optimizer: a class whose state per parameter consists of tensors, e.g. `torch.optim.Muon`.
-        options: its keyword arguments, checked by the optimiser.
-
-    Raises:
-        TypeError: the optimiser keeps state other than tensors, as `RowSeparation` does.
-        ValueError: a parameter that is not 3-D.
-        NotImplementedError: a DTensor.
+    The matrices are visited one after the other: with many small experts that costs more time than
+    a batched implementation would.
     """
 
     def __init__(self, params: Any, optimizer: type[Optimizer], **options: Any) -> None:
+        """Take the parameters, and the optimiser with its options.
+
+        Args:
+            params: 3-D parameters, named or not, or groups of them.
+            optimizer: a class whose state consists of tensors, e.g. `torch.optim.Muon`.
+            options: its keyword arguments, checked by the optimiser.
+
+        Raises:
+            TypeError: the optimiser keeps state other than tensors, as `RowSeparation` does.
+            ValueError: a parameter that is not 3-D.
+            NotImplementedError: a DTensor.
+        """
         self.optimizer = optimizer
         # what the options default to, whether they are in order and what state there will be, only
         # the optimiser knows
@@ -62,8 +64,8 @@ class Stacked(Optimizer):
             for p in group["params"]:
                 if isinstance(p, DTensor):
                     raise NotImplementedError(
-                        "stacks of experts sharded as DTensors are not supported; leave them out of "
-                        "fully_shard (ignored_params=...) or give them to torch.optim.AdamW"
+                        "stacks of experts sharded as DTensors are not supported; leave them out "
+                        "of fully_shard (ignored_params=...) or give them to torch.optim.AdamW"
                     )
                 if p.ndim != 3:
                     raise ValueError(
@@ -99,7 +101,7 @@ class Stacked(Optimizer):
         """
         matrices = list(p.detach().unbind(0))
         options = {key: group[key] for key in self.defaults if key in group}
-        optimizer = self.optimizer([{**options, "params": matrices}], lr=options["lr"])
+        optimizer = self.optimizer([{**options, "params": matrices}], lr=options["lr"])  # type: ignore[call-arg]
         for key, stack in self.state[p].items():
             for matrix, value in zip(matrices, stack.unbind(0), strict=True):
                 optimizer.state[matrix][key] = value

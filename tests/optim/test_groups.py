@@ -107,7 +107,7 @@ def test_lists_of_experts() -> None:
 
 
 def test_names_alone_prove_nothing() -> None:
-    """`down_proj` that does not fit `up_proj`, a `gate` without experts, a layer named `lm_head`."""
+    """A `down_proj` that does not fit `up_proj`, a `gate` without experts, a small `lm_head`."""
     model = nn.ModuleDict(
         {
             "tokens": nn.Embedding(VOCABULARY, 8),
