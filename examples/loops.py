@@ -122,6 +122,6 @@ def main(names: list[str], steps: int) -> dict[str, list[float]]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(LOOPS), help=", ".join(LOOPS))
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=30)
     arguments = parser.parse_args()
     main(arguments.names, arguments.steps)

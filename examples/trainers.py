@@ -88,6 +88,6 @@ def main(names: list[str], steps: int) -> dict[str, list[float]]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(TRAINERS), help=", ".join(TRAINERS))
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=20)
     arguments = parser.parse_args()
     main(arguments.names, arguments.steps)
