@@ -1,0 +1,34 @@
+"""The optimisers, each with the options that change what it computes."""
+
+import torch
+from torch import Tensor
+
+import optim
+
+ALL = {
+    "row norm": (optim.RowNormM, {}),
+    "row norm, uncentred": (optim.RowNormM, {"center": False}),
+    "right polar": (optim.RightPolarGradM, {}),
+    "right polar, alpha 0": (optim.RightPolarGradM, {"alpha": 0.0, "nesterov": True}),
+    "left polar": (optim.LeftPolarGradM, {}),
+    "polar then row": (optim.HybridPolarGradM, {}),
+    "row then polar": (optim.HybridPolarGradM, {"order": "row_then_polar"}),
+    "sign": (optim.Signum, {}),
+    "separation": (optim.RowSeparation, {}),
+    "separation, warm": (optim.RowSeparation, {"warm_start": True, "passes": 2}),
+    "separation, cosine": (optim.RowSeparation, {"measure": "cosine", "alignment": 0.5}),
+    "separation, right polar": (optim.RowSeparation, {"precondition": "right_polar"}),
+}
+CLASSES = {name.split(",")[0]: ALL[name] for name in reversed(ALL)}
+
+
+def stepped(
+    cls, weight: Tensor, grads: list[Tensor], **options
+) -> tuple[torch.nn.Parameter, object]:
+    """The parameter after a step for each gradient, and its optimiser."""
+    p = torch.nn.Parameter(weight.clone())
+    optimiser = cls([p], **options)
+    for grad in grads:
+        p.grad = grad.clone()
+        optimiser.step()
+    return p, optimiser
