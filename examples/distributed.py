@@ -87,19 +87,16 @@ def main(steps: int) -> dict[str, dict[str, Tensor]]:
         first, last = float(result["losses"][0]), float(result["losses"][-1])
         apart = differences(result, results["one"])
         print(
-            f"{kind}: loss {first:.3f} -> {last:.3f}; off one process by {apart['head.weight']:.1e} "
-            f"of the way moved in the head, at most {max(apart.values()):.1e} elsewhere"
+            f"{kind}: loss {first:.3f} -> {last:.3f}; off one process, relative to the way moved: "
+            f"head {apart['head.weight']:.1e}, largest {max(apart.values()):.1e}"
         )
     return results
 
 
 def differences(result: dict[str, Tensor], reference: dict[str, Tensor]) -> dict[str, float]:
     """By weight: distance from `reference`, relative to how far that one has moved."""
-    start = whole(prepared("one"))
-    return {
-        name: float((result[name] - reference[name]).norm() / (reference[name] - start[name]).norm())
-        for name in start
-    }
+    ways = {name: (reference[name] - p).norm() for name, p in whole(prepared("one")).items()}
+    return {name: float((result[name] - reference[name]).norm() / ways[name]) for name in ways}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Plain training loops: `python -m examples.loops`, or one of them by name.
 
-    python -m examples.loops mixed_precision --steps 30
+python -m examples.loops mixed_precision --steps 30
 """
 
 import argparse

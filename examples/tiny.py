@@ -61,7 +61,7 @@ class Decoder(nn.Module):
 
 
 def text(sequences: int, length: int = 16, seed: int = 0) -> Tensor:
-    """Token numbers (sequences, length): each token is its predecessor times 3, now and then not."""
+    """Token numbers (sequences, length): each its predecessor times 3, or at random."""
     generator = torch.Generator().manual_seed(seed)
     first = torch.randint(TOKENS, (sequences, 1), generator=generator)
     noise = torch.rand(sequences, length, generator=generator) < 0.1

@@ -13,6 +13,7 @@ from optim.row_separation import RowSeparation, StepReport
 from optim.signum import Signum
 from optim.spectral_cap import SpectralCap
 from optim.stacked import Stacked
+from optim.steepest_descent import SteepestDescent
 
 __all__ = [
     "Assignment",
@@ -28,6 +29,7 @@ __all__ = [
     "Signum",
     "SpectralCap",
     "Stacked",
+    "SteepestDescent",
     "StepReport",
     "assign_roles",
     "for_language_model",

@@ -13,7 +13,9 @@ from optim.groups import Assignment, assign_roles, frozen_names
 from optim.polar_grad import HybridPolarGradM, LeftPolarGradM, RightPolarGradM
 from optim.row_norm import RowNormM
 from optim.row_separation import RowSeparation
+from optim.signum import Signum
 from optim.stacked import Stacked
+from optim.steepest_descent import SteepestDescent
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {
     "row_separation": RowSeparation,
@@ -21,6 +23,8 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {
     "right_polar": RightPolarGradM,
     "left_polar": LeftPolarGradM,
     "hybrid_polar": HybridPolarGradM,
+    "signum": Signum,
+    "steepest_descent": SteepestDescent,
     "muon": Muon,
     "adamw": AdamW,
 }

@@ -27,8 +27,8 @@ def row_norm(
     Args:
         momentum: shape (V, d), or (d, V) with `vocab_dim=1`, any floating dtype.
         center: subtract the mean row before and after.
-        eps: added to the norms, relative to the Frobenius norm of the momentum (the published code
-            adds it to the norms as they are, so its update depends on the scale of the gradient).
+        eps: added to the norms, relative to their root mean square (the published code adds it to
+            the norms as they are, so its update depends on the scale of the gradient).
         vocab_dim: the axis that counts tokens.
         mask: bool, shape (V,), True for the rows that take part; the others come back as zero.
 
@@ -49,6 +49,6 @@ def row_norm(
 
 
 def unit_rows(rows: Tensor, eps: float) -> Tensor:
-    """`x_i / (||x_i|| + eps ||X||_F)`, zero for a zero row."""
+    """`x_i / (||x_i|| + eps rms)`, rms that of the row norms; zero for a zero row."""
     norms = rows.norm(dim=1, keepdim=True)
-    return rows / (norms + eps * norms.norm()).clamp_min(1e-30)
+    return rows / (norms + eps * norms.square().mean().sqrt()).clamp_min(1e-30)
