@@ -9,6 +9,7 @@ from torch import nn
 from torch.optim import SGD, AdamW, Muon
 
 from optim.for_language_model import RECIPES, for_language_model
+from optim.normalized_head import NormalizedHead
 from optim.polar_grad import HybridPolarGradM, LeftPolarGradM
 from optim.row_norm import RowNormM
 from optim.row_separation import RowSeparation
@@ -228,6 +229,28 @@ def test_options_reach_their_role_only() -> None:
     assert groups["vector"]["weight_decay"] == groups["embedding"]["weight_decay"] == 0.0
     assert groups["head"]["alpha"] == 0.0 and groups["head"]["order"] == "row_then_polar"
     assert isinstance(optimizer.optimizers["head"], HybridPolarGradM)
+
+
+def test_published_variants_of_the_layerwise_stack() -> None:
+    model = pretrained("mixtral")
+    variants = {"router": "left_polar"} | dict.fromkeys(("gate_up", "down"), "hybrid_polar")
+    optimizer = for_language_model(model, recipe="layerwise", optimizers=variants)
+    before = loss_of(model, batch())
+    before.backward()
+    optimizer.step()
+    assert loss_of(model, batch()) < before
+    assert {g["lr"] for g in optimizer.param_groups if g["role"] in ("gate_up", "down")} == {2e-2}
+
+
+def test_normalised_head_keeps_unit_rows() -> None:
+    model = Plain()
+    model.head = NormalizedHead(model.head)
+    optimizer = for_language_model(model, roles={"head.weight": "head"}, head_lr=0.1)
+    model.head.attach(optimizer)
+    loss_of(model, batch()).backward()
+    optimizer.step()
+    torch.testing.assert_close(model.head.weight.norm(dim=1), torch.ones(VOCABULARY))
+    assert {g["role"]: len(g["params"]) for g in optimizer.param_groups}["head"] == 1
 
 
 def test_tensor_rates_are_not_shared_between_groups() -> None:
