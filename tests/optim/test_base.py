@@ -173,45 +173,46 @@ def test_parameters_step_apart(cls, generator):
     torch.testing.assert_close(params[1] - weights[1], 2 * (alone[1] - weights[1]))
 
 
-KILLED = """
+TRAIN = """
 import os, sys, torch
 torch.set_num_threads(1)
 import packing.solvers.projected_gradient as solver
 from optim import RowSeparation
-path, stop = sys.argv[1], int(sys.argv[2])
-generator = torch.Generator().manual_seed(5)
-grads = [torch.randn(30, 6, generator=generator) for _ in range(8)]
-p = torch.nn.Parameter(torch.randn(30, 6, generator=generator).bfloat16())
-optimiser = RowSeparation([p], warm_start=True, weight_decay=0.1)
-begin = 0
-if os.path.exists(path):
-    saved = torch.load(path, weights_only=True)
-    begin = saved["k"]
-    p.data.copy_(saved["p"])
-    optimiser.load_state_dict(saved["optimiser"])
-forces, calls = solver.forces, 0
-def dying(*args, **kwargs):
-    global calls
-    calls += 1
-    if calls == 3 and k == stop:
-        os._exit(9)
-    return forces(*args, **kwargs)
-solver.forces = dying
-for k in range(begin, 8):
-    calls, p.grad = 0, grads[k].bfloat16()
-    optimiser.step()
-    torch.save({"k": k + 1, "p": p.data, "optimiser": optimiser.state_dict()}, path)
+forces = solver.forces
+for path, stop in (argument.rsplit(":", 1) for argument in sys.argv[1:]):
+    generator = torch.Generator().manual_seed(5)
+    grads = [torch.randn(30, 6, generator=generator) for _ in range(8)]
+    p = torch.nn.Parameter(torch.randn(30, 6, generator=generator).bfloat16())
+    optimiser = RowSeparation([p], warm_start=True, weight_decay=0.1)
+    begin = 0
+    if os.path.exists(path):
+        saved = torch.load(path, weights_only=True)
+        begin = saved["k"]
+        p.data.copy_(saved["p"])
+        optimiser.load_state_dict(saved["optimiser"])
+    def dying(*args, **kwargs):
+        global calls
+        calls += 1
+        if calls == 3 and k == int(stop):
+            os._exit(9)
+        return forces(*args, **kwargs)
+    solver.forces = dying
+    for k in range(begin, 8):
+        calls, p.grad = 0, grads[k].bfloat16()
+        optimiser.step()
+        torch.save({"k": k + 1, "p": p.data, "optimiser": optimiser.state_dict()}, path)
 """
 
 
 def test_resume_after_a_kill_in_mid_step_is_bit_for_bit(tmp_path):
-    def run(name, stop):
-        command = [sys.executable, "-c", KILLED, str(tmp_path / name), str(stop)]
-        return subprocess.run(command, timeout=300).returncode
+    def run(*runs):
+        """Each run is a file to go on from and the step in which to die, -1 for none."""
+        arguments = [f"{tmp_path / name}:{stop}" for name, stop in runs]
+        return subprocess.run([sys.executable, "-c", TRAIN, *arguments], timeout=300).returncode
 
-    assert run("whole", -1) == 0
-    assert run("killed", 5) == 9
-    assert run("killed", -1) == 0
+    assert run(("killed", 5)) == 9
+    assert torch.load(tmp_path / "killed")["k"] == 5
+    assert run(("killed", -1), ("whole", -1)) == 0
     whole, killed = (torch.load(tmp_path / name) for name in ("whole", "killed"))
     assert torch.equal(whole["p"], killed["p"])
     a, b = (x["optimiser"]["state"][0] for x in (whole, killed))

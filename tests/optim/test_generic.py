@@ -357,8 +357,7 @@ def test_default_dtype_does_not_matter(make):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("closure", [False, True])
-def test_compiled_steps_are_eager_steps(cls, closure):
+def test_compiled_steps_are_eager_steps(cls):
     """As torch's parity test, whose last gradient has equal rows: rounding is no direction."""
     torch._dynamo.reset()
     x = torch.ones(10, 10)
@@ -375,7 +374,7 @@ def test_compiled_steps_are_eager_steps(cls, closure):
         return value
 
     def step(k, model):
-        return optimisers[k].step((lambda: loss(model)) if closure else None)
+        return optimisers[k].step(lambda: loss(model))
 
     compiled = torch.compile(step, backend="aot_eager")
     for _ in range(2):

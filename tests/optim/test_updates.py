@@ -169,7 +169,7 @@ def test_transposing_transposes(update, generator):
     torch.testing.assert_close(update(M.T, vocab_dim=1), update(M).T, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e-6, 1e6, 1e30])
+@pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_the_scale_of_the_momentum_is_taken_out_or_kept(name, update, generator, size):
     M = gaussian(30, 6, generator, torch.float64)
     factor = size if name in HOMOGENEOUS else 1.0
