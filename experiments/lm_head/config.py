@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 
@@ -117,7 +118,7 @@ class Run:
             seed=seed,
         )
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Twelve hexadecimal digits of all that the run depends on, its name apart."""
         content = {k: v for k, v in asdict(self).items() if k != "name"}

@@ -19,7 +19,7 @@ BANDS = (0.01, 0.1, 0.5, 1.0)
 
 
 class BoundViolatedError(RuntimeError):
-    """A step moved a log-odds farther than `lr * D * radius`: the mathematics or the code is wrong."""
+    """A step moved a log-odds farther than `lr * D * radius`: mathematics or code is wrong."""
 
 
 def update_figures(change: Tensor, followed: Tensor) -> dict[str, float]:

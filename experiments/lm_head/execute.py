@@ -79,15 +79,15 @@ def execute(
     ) as pool:
         try:
             while True:
-                busy = {run.key for run in running.values()}
-                ready = [run for run in pending(preset, losses, only) if run.key not in busy]
-                in_time = deadline is None or time.time() < deadline
-                for run in ready[: processes - len(running)] if in_time else ():
-                    checkpoint = results.checkpoint(run)
-                    running[pool.submit(_work, run, cache, checkpoint, deadline)] = run
-                    on_start(run)
+                if len(running) < processes and (deadline is None or time.time() < deadline):
+                    busy = {run.key for run in running.values()}
+                    ready = [run for run in pending(preset, losses, only) if run.key not in busy]
+                    for run in ready[: processes - len(running)]:
+                        checkpoint = results.checkpoint(run)
+                        running[pool.submit(_work, run, cache, checkpoint, deadline)] = run
+                        on_start(run)
                 if not running:
-                    return not ready
+                    return not pending(preset, losses, only)
                 done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for tick in _drained(ticks):
                     on_tick(tick)

@@ -8,6 +8,7 @@ one of them, so choosing the best of several does not favour what has more to ch
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from experiments.lm_head.config import Method, Run, Training
 from experiments.lm_head.presets import METHODS, Preset
@@ -27,7 +28,12 @@ class Cell:
 
     def run(self, lr: float, seed: int) -> Run:
         """Return one of its runs."""
-        return Run.of(self.training, self.name, self.method, lr, seed)
+        return _run(self, lr, seed)
+
+
+@lru_cache(maxsize=4096)
+def _run(cell: Cell, lr: float, seed: int) -> Run:
+    return Run.of(cell.training, cell.name, cell.method, lr, seed)
 
 
 def cells(preset: Preset, only: tuple[str, ...] = ()) -> list[Cell]:

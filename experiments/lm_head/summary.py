@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from scipy import stats
 
 from experiments.lm_head.plan import Cell, best_lr, cells, on_edge
@@ -122,9 +122,9 @@ def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
 
 def show(lines: Sequence[Line], console: Console) -> None:
     """Print the comparison."""
-    table = Table(
-        "V", "method", "lr", "seeds", "loss", "bits", "less AdamW's", "less row norm's", "time"
-    )
+    table = Table("V", Column("method", no_wrap=True), "lr", "seeds", "loss", "bits")
+    for header in ("less AdamW's", "less row norm's", "time"):
+        table.add_column(header)
     for line in lines:
         lr = "" if line.lr is None else f"{line.lr:g}{' (edge)' if line.edge else ''}"
         table.add_row(

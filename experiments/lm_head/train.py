@@ -48,9 +48,10 @@ def train(
         stop: asked after each step; if it says True, the state is written and the run left.
 
     Returns:
-        `val_loss` (nats a token; infinite if the loss became NaN or infinite, then `diverged`),
-        `bits_per_byte`, `band_losses` by `diagnostics.BANDS`, `seconds` of the steps,
-        `head_share` of them in the head's optimiser, and `history`. None if stopped.
+        `val_loss` (nats a token; infinite if loss or head became NaN or infinite: `diverged`),
+        `bits_per_byte`, `band_losses` by `diagnostics.BANDS`, `seconds` of the steps (of the
+        processor, or of the clock on an accelerator), `head_share` of them in the head's optimiser,
+        and `history`. None if stopped.
 
     Raises:
         ValueError: too little text, an option that an optimiser refuses, or a checkpoint of
@@ -128,6 +129,9 @@ class Session:
         stepped = self._now()
         self.head_optimizer.step()
         ended = self._now()
+        if not bool(self.head.isfinite().all()):
+            self.diverged = True
+            return
 
         self.seconds["step"] += ended - began
         self.seconds["head"] += ended - stepped
@@ -241,8 +245,10 @@ class Session:
         return torch.autocast(self.training.device, torch.bfloat16, enabled=enabled)
 
     def _now(self) -> float:
-        if self.training.device == "cuda":
-            torch.cuda.synchronize()
+        """Seconds of this process on a CPU, which other processes do not add to; else of the clock."""
+        if self.training.device == "cpu":
+            return time.process_time()
+        torch.cuda.synchronize()
         return time.perf_counter()
 
     @torch.no_grad()
