@@ -125,8 +125,10 @@ def token_bytes(tokenizer: Tokenizer) -> Tensor:
 
     A special token that is no text, such as GPT-2's `<|endoftext|>`, counts its own letters.
     """
-    names = [tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())]
-    return torch.tensor([len(name) for name in names], dtype=torch.int64)
+    sizes = torch.zeros(tokenizer.get_vocab_size(), dtype=torch.int64)
+    for name, token in tokenizer.get_vocab().items():
+        sizes[token] = len(name)  # the alphabet of a byte-level BPE has one letter a byte
+    return sizes
 
 
 def encode(tokenizer: Tokenizer, texts: list[str]) -> Tensor:

@@ -1,7 +1,7 @@
 """Run the experiment, or go on with it: `python -m experiments.lm_head --preset cpu`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -94,7 +94,7 @@ def _bars(console: Console) -> Progress:
     )
 
 
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     typer.echo(f"error: {message}", err=True)
     raise typer.Exit(2)
 

@@ -3,6 +3,7 @@
 A variant takes one part of `RowSeparation` away or replaces it. None is meant for use elsewhere.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 import optim
-from optim.updates import row_norm
+from optim.updates import row_norm, row_separation
 from packing import checks, cloud
 
 
@@ -92,7 +93,7 @@ class HeavyRows(optim.HeadOptimizer):
         step = state.get("step", 0)
         state["step"] = step + 1
         norms = (momentum - momentum.mean(dim=0)).norm(dim=1)
-        update, _ = optim.updates.row_separation(
+        update, _ = row_separation(
             momentum,
             alignment=group["alignment"],
             passes=group["passes"],
@@ -115,7 +116,7 @@ def random_code(like: Tensor, seed: int) -> Tensor:
     return torch.nn.functional.normalize(rows, dim=1).to(like)
 
 
-OPTIMIZERS: dict[str, type[Optimizer]] = {
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "AdamW": torch.optim.AdamW,
     "Muon": torch.optim.Muon,
     "Signum": optim.Signum,

@@ -245,7 +245,7 @@ class Session:
         return torch.autocast(self.training.device, torch.bfloat16, enabled=enabled)
 
     def _now(self) -> float:
-        """Seconds of this process on a CPU, which other processes do not add to; else of the clock."""
+        """Seconds that this process computed; of the clock on an accelerator."""
         if self.training.device == "cpu":
             return time.process_time()
         torch.cuda.synchronize()
