@@ -26,16 +26,17 @@ class HeadOptimizer(Optimizer):
     and `torch.load(weights_only=True)`. `.grad` is never modified.
 
     State per parameter: `momentum_buffer`, of the shape and layout of the parameter, float32
-    (float64 for float64 parameters), made at construction, so that `state_dict` has the same keys
-    on every rank and before the first step; loading keeps its dtype. A run resumed from a state
-    dict repeats the uninterrupted one bit for bit.
+    (float64 for float64 parameters). All state is made at construction, so that `state_dict` has
+    the same keys on every rank and before the first step, as distributed checkpoints need; loading
+    keeps its dtype. A run resumed from a state dict repeats the uninterrupted one bit for bit.
 
     DTensor parameters (FSDP2) keep a DTensor buffer; the momentum is gathered, every rank computes
     the same update and keeps its own shard.
 
     A step under `torch.compile` breaks the graph: the update runs uncompiled, as in eager mode.
 
-    Subclasses define `_update`, and extend `_check_options` if they have more options.
+    Subclasses define `_update`, and extend `_check_options` and `_new_state` if they have more
+    options or more state.
     """
 
     def __init__(self, params: Any, defaults: dict[str, Any]):
@@ -116,7 +117,7 @@ class HeadOptimizer(Optimizer):
             self.param_groups.pop()
             raise
         for p in group["params"]:
-            self._buffer(p)
+            self.state[p].update(self._new_state(p, group))
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -141,32 +142,33 @@ class HeadOptimizer(Optimizer):
         return loss
 
     def _step_parameter(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        buffer, lr, beta = self._buffer(p), float(group["lr"]), group["momentum"]
+        state, lr, beta = self.state[p], float(group["lr"]), group["momentum"]
+        if "momentum_buffer" not in state:  # cleared, or loaded without
+            state.update(self._new_state(p, group))
+        # parameters may have moved to another device since construction
+        buffer = state["momentum_buffer"] = state["momentum_buffer"].to(p.device)
         grad = grad.to(buffer.dtype)
         # not in place, so that an update that fails leaves everything as it was
         momentum = buffer.lerp(grad, 1 - beta)
         direction = grad.lerp(momentum, beta) if group["nesterov"] else momentum
-        update = self._update(_gathered(direction), group, self.state[p])
+        update = self._update(_gathered(direction), group, state)
         buffer.copy_(momentum)
         if group["weight_decay"] != 0:
             p.mul_(1 - lr * group["weight_decay"])
         p.add_(_sharded_like(update, p), alpha=-lr)
 
-    def _buffer(self, p: Tensor) -> Tensor:
-        """The momentum of `p`, on its device even where `p` moved after construction."""
-        state = self.state[p]
-        if "momentum_buffer" not in state:
-            state["momentum_buffer"] = torch.zeros_like(p, dtype=_state_dtype(p))
-        elif state["momentum_buffer"].device != p.device:
-            state["momentum_buffer"] = state["momentum_buffer"].to(p.device)
-        return state["momentum_buffer"]
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """All of the state of a parameter, as it is before the first step."""
+        del group
+        return {"momentum_buffer": torch.zeros_like(p, dtype=_state_dtype(p))}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load as in `torch.optim.Optimizer`, but keep the state of a short dtype in float32.
 
         `Optimizer.load_state_dict` casts floating state to the dtype of the parameter
         (pytorch#43706), which would lose the digits of a float32 buffer of a bfloat16 head. The
-        tensors are copied, not shared with `state_dict`.
+        tensors are copied, not shared with `state_dict`. Options that a saved group lacks, as one
+        of an earlier version may, stay as they are.
         """
         # registered last, so it sees what the hooks of the user have made of the state
         handle = self.register_load_state_dict_pre_hook(_shield)
@@ -211,14 +213,18 @@ class _Shielded:
 
 
 def _shield(optimizer: Optimizer, state_dict: dict[str, Any]) -> dict[str, Any]:
-    del optimizer
-    shielded = {
+    """The state dict with its tensors shielded and its groups completed."""
+    state = {
         key: {k: _Shielded(v) if isinstance(v, Tensor) else v for k, v in kept.items()}
         if isinstance(kept, dict)
         else kept
         for key, kept in state_dict["state"].items()
     }
-    return state_dict | {"state": shielded}
+    groups = list(state_dict["param_groups"])
+    for k, (group, saved) in enumerate(zip(optimizer.param_groups, groups, strict=False)):
+        own = {name: v for name, v in group.items() if name not in ("params", "param_names")}
+        groups[k] = own | saved
+    return state_dict | {"state": state, "param_groups": groups}
 
 
 def real_rows(momentum: Tensor, group: dict[str, Any]) -> Tensor | None:

@@ -7,6 +7,7 @@ update, so this optimiser brings those distances to one scale (docs/optimiser.md
 
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from optim.base import HeadOptimizer, real_rows
@@ -50,7 +51,8 @@ class RowSeparation(HeadOptimizer):
     parameter of a shorter dtype rounds it once more.
 
     State per parameter: `momentum_buffer`, `step` (steps taken, from which equal rows are parted
-    anew each time), and with `warm_start` `separated`, shape (real rows, d).
+    anew each time), and with `warm_start` `separated`, shape (real rows, d), zero until there was
+    an update to start from.
     """
 
     def __init__(
@@ -160,8 +162,20 @@ class RowSeparation(HeadOptimizer):
         super()._step_parameter(p, grad, group)
         self._reports[p] = self._report
 
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        state = super()._new_state(p, group)
+        dtype = state["momentum_buffer"].dtype
+        state["step"] = 0
+        if group["warm_start"]:
+            rows, dim = p.shape if group["vocab_dim"] == 0 else p.shape[::-1]
+            real = rows if group["num_real_rows"] is None else group["num_real_rows"]
+            state["separated"] = torch.zeros(real, dim, dtype=dtype, device=p.device)
+        return state
+
     def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
-        mask, step = real_rows(momentum, group), state.get("step", 0)
+        mask, step, start = real_rows(momentum, group), state.get("step", 0), None
+        if group["warm_start"] and "separated" in state and bool(state["separated"].any()):
+            start = state["separated"]
         update, solution = row_separation(
             momentum,
             alignment=group["alignment"],
@@ -169,7 +183,7 @@ class RowSeparation(HeadOptimizer):
             passes=group["passes"],
             solver=group["solver"],
             precondition=group["precondition"],
-            start=state.get("separated") if group["warm_start"] else None,
+            start=start,
             vocab_dim=group["vocab_dim"],
             mask=mask,
             seed=group["seed"] + step,

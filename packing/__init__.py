@@ -2,5 +2,6 @@
 
 from packing.solution import FloorNotMet, Progress, Solution
 from packing.solve import solve
+from packing.steepest import SteepestStep, steepest_step
 
-__all__ = ["FloorNotMet", "Progress", "Solution", "solve"]
+__all__ = ["FloorNotMet", "Progress", "Solution", "SteepestStep", "solve", "steepest_step"]

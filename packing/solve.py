@@ -31,8 +31,6 @@ SOLVERS: dict[str, type[Method]] = {
     "guttman": Guttman,
 }
 MEASURES = ("decrease", "cosine")
-NOISE = 64
-"""`A` counts as zero below this many roundings of the working dtype relative to `M`."""
 REPAIRS = 4
 
 
@@ -279,16 +277,11 @@ def _centred(A: Tensor, mask: Tensor | None) -> Tensor:
     dtype = torch.float64 if A.dtype == torch.float64 else torch.float32
     blocks = CentredRows(A, mask)
     momentum = A.new_empty((blocks.count, A.shape[1]), dtype=dtype)
-    at, largest = 0, 0.0
+    at = 0
     for block in blocks:
         momentum[at : at + len(block)] = block
-        if len(block):  # a mask may leave out a whole block
-            largest = max(largest, float(block.norm(dim=1).max()))
         at += len(block)
-    before = largest + float((blocks.mean + blocks.first).norm())
-    if blocks.count < 2 or largest <= NOISE * torch.finfo(dtype).eps * before:
-        return momentum.zero_()
-    return momentum
+    return momentum.zero_() if blocks.count < 2 or blocks.only_rounding(dtype) else momentum
 
 
 def _check(
@@ -305,13 +298,7 @@ def _check(
 ) -> None:
     checks.check_cloud(A, "A")
     checks.check_mask(mask, A)
-    checks.check_size(diameter, "diameter")
-    largest = torch.finfo(A.dtype).max
-    if not torch.finfo(A.dtype).tiny * 1e3 <= diameter <= largest / 4:
-        raise ValueError(
-            f"diameter is {diameter}, which entries of {A.dtype} cannot express; "
-            f"use one near 1 and scale the update"
-        )
+    checks.check_diameter(diameter, A.dtype)
     if isinstance(alignment, bool) or not isinstance(alignment, SupportsFloat):
         raise TypeError(f"alignment is {alignment!r}, expected a number")
     if not -1 <= alignment <= 1:
