@@ -5,6 +5,7 @@ from optim.polar_grad import HybridPolarGradM, LeftPolarGradM, RightPolarGradM
 from optim.row_norm import RowNormM
 from optim.row_separation import RowSeparation, StepReport
 from optim.signum import Signum
+from optim.steepest_descent import SteepestDescent
 
 __all__ = [
     "HeadOptimizer",
@@ -14,5 +15,6 @@ __all__ = [
     "RowNormM",
     "RowSeparation",
     "Signum",
+    "SteepestDescent",
     "StepReport",
 ]

@@ -6,5 +6,14 @@ from optim.updates.right_polar import right_polar
 from optim.updates.row_norm import row_norm
 from optim.updates.row_separation import row_separation
 from optim.updates.sign import sign
+from optim.updates.steepest import steepest
 
-__all__ = ["hybrid", "left_polar", "right_polar", "row_norm", "row_separation", "sign"]
+__all__ = [
+    "hybrid",
+    "left_polar",
+    "right_polar",
+    "row_norm",
+    "row_separation",
+    "sign",
+    "steepest",
+]

@@ -14,12 +14,14 @@ ALL = {
     "polar then row": (optim.HybridPolarGradM, {}),
     "row then polar": (optim.HybridPolarGradM, {"order": "row_then_polar"}),
     "sign": (optim.Signum, {}),
+    "steepest": (optim.SteepestDescent, {}),
     "separation": (optim.RowSeparation, {}),
     "separation, warm": (optim.RowSeparation, {"warm_start": True, "passes": 2}),
     "separation, cosine": (optim.RowSeparation, {"measure": "cosine", "alignment": 0.5}),
     "separation, right polar": (optim.RowSeparation, {"precondition": "right_polar"}),
 }
-CLASSES = {name.split(",")[0]: ALL[name] for name in reversed(ALL)}
+CLASSES = {name: ALL[name] for name in ALL if "," not in name}
+WITH_STATE = CLASSES | {"separation, warm": ALL["separation, warm"]}
 
 
 def stepped(

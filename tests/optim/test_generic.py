@@ -16,7 +16,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from tests.optim.optimisers import ALL, CLASSES
+from tests.optim.optimisers import CLASSES, WITH_STATE
 
 SCHEDULERS = {
     "step and linear": lambda o: [
@@ -28,10 +28,10 @@ SCHEDULERS = {
 }
 
 
-@pytest.fixture(params=ALL)
+@pytest.fixture(params=WITH_STATE)
 def make(request):
     """The optimiser with the options of one entry of the table."""
-    cls, options = ALL[request.param]
+    cls, options = WITH_STATE[request.param]
     return lambda params, **more: cls(params, **options, **more)
 
 
@@ -157,7 +157,7 @@ def test_the_loss_goes_down_with_schedulers(cls, scheduled, tensor_lr):
     weight, loss = problem()
     before = loss().item()
     optimiser = cls([weight], lr=torch.tensor(1e-3) if tensor_lr else 1e-3)
-    run(optimiser, loss, 20, SCHEDULERS[scheduled](optimiser))
+    run(optimiser, loss, 10, SCHEDULERS[scheduled](optimiser))
     assert loss().item() < before
 
 

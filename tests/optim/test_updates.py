@@ -19,6 +19,7 @@ UPDATES = {
     "row_then_polar": lambda M, **k: updates.hybrid(M, order="row_then_polar", **k),
     "polar_then_row": lambda M, **k: updates.hybrid(M, order="polar_then_row", **k),
     "sign": updates.sign,
+    "steepest": lambda M, **k: updates.steepest(M, **k)[0],
     "row_separation": lambda M, **k: updates.row_separation(M, **k)[0],
     "row_separation, row_norm": lambda M, **k: updates.row_separation(
         M, precondition="row_norm", **k
@@ -225,6 +226,16 @@ def test_two_rows_part_along_their_difference(name, update, generator):
         torch.testing.assert_close(gap / gap.norm(), (M[0] - M[1]) / (M[0] - M[1]).norm())
     if name.startswith("row_separation"):
         assert float(gap.norm()) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_steepest_step_is_feasible_and_beats_the_others(generator):
+    M = heavy(40, 8, generator)
+    S, step = updates.steepest(M)
+    assert 1 - 1e-5 <= cloud.diameter(S).value <= 1
+    best = cloud.alignment(M, S)
+    assert step.alignment == pytest.approx(best) and step.gap <= 1e-5
+    for name in UPDATES:
+        assert cloud.alignment(M, UPDATES[name](M)) <= best + 1e-5
 
 
 @pytest.mark.parametrize("measure", ["decrease", "cosine"])
