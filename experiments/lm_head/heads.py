@@ -124,6 +124,7 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "RightPolarGradM": optim.RightPolarGradM,
     "HybridPolarGradM": optim.HybridPolarGradM,
     "RowSeparation": optim.RowSeparation,
+    "SteepestDescent": optim.SteepestDescent,
     "RowNormDiameter": RowNormDiameter,
     "RowNormCode": RowNormCode,
     "CodeStart": CodeStart,

@@ -45,6 +45,9 @@ METHODS: dict[str, Method] = {
     "separation_50": separation(alignment=0.5),
     "separation_70": separation(alignment=0.7),
     "separation_cosine_65": separation(measure="cosine"),
+    "steepest": Method(
+        optimizer="SteepestDescent", options={"passes": 4, "nesterov": False}, lrs=DIAMETER_LRS
+    ),
     # the ablation: one part taken away or replaced
     "row_norm_uncentred": Method(optimizer="RowNormM", options={"center": False}, lrs=ROW_LRS),
     "row_norm_nesterov": Method(optimizer="RowNormM", options={"nesterov": True}, lrs=ROW_LRS),
@@ -66,7 +69,7 @@ METHODS: dict[str, Method] = {
 
 FIRST = ("adamw_95", "row_norm", "separation_65", "row_then_polar")
 SECOND = ("adamw_99", "muon", "sign", "right_polar")
-THIRD = ("separation_70", "separation_50", "separation_cosine_65")
+THIRD = ("separation_70", "separation_50", "separation_cosine_65", "steepest")
 REFERENCES = ("adamw_95", "row_norm", "separation_65")
 """Those of the cpu preset that the ablation is read against; the runs are the same ones."""
 ABLATION = tuple(METHODS)[len(FIRST + SECOND + THIRD) :]
