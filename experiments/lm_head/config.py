@@ -50,7 +50,7 @@ class Training:
     warmup: float = 0.05
     cooldown: float = 0.4
     hidden_lr: float = 0.02
-    embed_lr: float = 0.01
+    embed_lr: float = 0.1
     tied: bool = False
     validation_tokens: int = 65536
     evaluate_tokens: int = 8192
