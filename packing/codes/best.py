@@ -1,18 +1,18 @@
 """The best configuration of V points of R^d among all families, cut and padded."""
 
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, islice
 
 from packing import checks
 from packing.codes.code import Code, Part
-from packing.codes.fields import characteristic, prime_powers
+from packing.codes.fields import prime_powers
 from packing.codes.grid import Grid
 from packing.codes.paley import Paley
 from packing.codes.phases import Phases
 from packing.codes.reed_solomon import ReedSolomon
 from packing.codes.signs import Gold, Kerdock
-from packing.codes.simplices import Simplices
-from packing.codes.strongly_regular import named, triangular
+from packing.codes.simplices import Midpoints, Simplices
+from packing.codes.strongly_regular import named
 
 
 def best_code(num_rows: int, dim: int) -> Code:
@@ -45,7 +45,7 @@ def _candidates(num_rows: int, dim: int) -> Iterator[Code]:
     """The promising members of each family."""
     if num_rows <= 2 * dim:
         yield Simplices(num_rows, dim)
-    yield from _strongly_regular(num_rows, dim)
+    yield from _two_distance(num_rows, dim)
     yield from _paley(num_rows, dim)
     yield from _reed_solomon(num_rows, dim)
     yield from _signs(num_rows, dim)
@@ -53,11 +53,10 @@ def _candidates(num_rows: int, dim: int) -> Iterator[Code]:
     yield Grid(num_rows, dim)
 
 
-def _strongly_regular(num_rows: int, dim: int) -> Iterator[Code]:
+def _two_distance(num_rows: int, dim: int) -> Iterator[Code]:
     if dim >= 4 and num_rows <= dim * (dim + 1) // 2:
-        yield triangular(dim + 1)
-    if num_rows <= max(code.num_rows for code in named()):
-        yield from (c for c in named() if c.num_rows >= num_rows and c.dim <= dim)
+        yield Midpoints(dim)
+    yield from (c for c in named() if c.num_rows >= num_rows and c.dim <= dim)
 
 
 def _paley(num_rows: int, dim: int) -> Iterator[Code]:
@@ -83,19 +82,15 @@ def _signs(num_rows: int, dim: int) -> Iterator[Code]:
             members = (Kerdock(d, r) for r in range(n // 2))
         else:
             members = (Gold(d, t) for t in range(2, (n + 3) // 2))
-        yield from (c for c in [next((c for c in members if c.num_rows >= num_rows), None)] if c)
+        yield from islice((c for c in members if c.num_rows >= num_rows), 1)
 
 
 def _phases(num_rows: int, dim: int) -> Iterator[Code]:
-    """For each degree the fields nearest to d/2 on both sides."""
+    """The fields nearest to d/2 on both sides, each with the least degree."""
     half = dim // 2
-    for degree in count(2):
-        fields = [q for q in prime_powers(2 * half) if characteristic(q) > degree]
-        below, above = [q for q in fields if q <= half], [q for q in fields if q > half]
-        if not below:
-            return
-        for q in (*below[-1:], *above[:1]):
-            if (degree - 1) * q**0.5 + max(0, q - half) < min(q, half):
-                yield Phases(q, degree, min(q, half))
-        if 2 * below[-1] ** degree >= num_rows:
-            return
+    fields = {q: p for q, p in prime_powers(2 * half).items() if p > 2}
+    below, above = [q for q in fields if q <= half], [q for q in fields if q > half]
+    for q in (*below[-1:], *above[:1]):
+        degree = next(r for r in count(2) if 2 * q**r >= num_rows)
+        if fields[q] > degree and (degree - 1) * q**0.5 + max(0, q - half) < min(q, half):
+            yield Phases(q, degree, min(q, half))

@@ -15,15 +15,15 @@ from torch import Tensor
 
 
 @cache
-def prime_powers(limit: int) -> tuple[int, ...]:
-    """Return the prime powers up to `limit`, ascending."""
-    powers = []
+def prime_powers(limit: int) -> dict[int, int]:
+    """Return the prime powers up to `limit`, ascending, each with its prime."""
+    powers = {}
     for p in galois.primes(limit) if limit >= 2 else []:
         q = p
         while q <= limit:
-            powers.append(q)
+            powers[q] = p
             q *= p
-    return tuple(sorted(powers))
+    return dict(sorted(powers.items()))
 
 
 def characteristic(q: int) -> int:

@@ -57,16 +57,6 @@ class Simplices(Code):
         return rows.masked_fill_((inside < 1) | (inside >= sizes[which][:, None]), 0)
 
 
-def helmert(column: Tensor, vertex: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return coordinate `column` >= 1 of a vertex of the regular simplex of edge `sqrt 2`.
-
-    Column k of the Helmert matrix is `(1, .., 1, -k, 0, .., 0) / sqrt(k(k+1))` with k ones.
-    """
-    k = column.clamp_min(1).to(dtype)
-    entry = torch.where(vertex < column, 1.0, torch.where(vertex == column, -k, 0.0))
-    return entry / (k * (k + 1)).sqrt()
-
-
 class Orthoplex(Code):
     """The 2d points `+-e_k`, of largest cosine 0 (Rankin 1955), which no 2d unit vectors undercut.
 
@@ -89,3 +79,42 @@ class Orthoplex(Code):
         axis, sign = indices // 2, 1 - 2 * (indices % 2)
         rows = torch.zeros((len(indices), self.dim), dtype=dtype, device=indices.device)
         return rows.scatter_(1, axis[:, None], sign[:, None].to(dtype))
+
+
+class Midpoints(Code):
+    """The edge midpoints of the regular simplex of R^d: d(d+1)/2 points, `rho = 1/sqrt 2`.
+
+    A two-distance set; for d = 4 (the Petersen graph) it attains the bound on `rho`.
+    """
+
+    def __init__(self, dim: int):
+        """Take R^dim.
+
+        Raises:
+            TypeError, ValueError: not an integer, or below 3.
+        """
+        checks.check_count(dim, "dim", 3)
+        n = dim + 1
+        rows = n * dim // 2
+        self.cosines = -2 / (n - 2), (n - 4) / (2 * (n - 2))
+        rho = rho_of_cosines(*self.cosines)
+        origin = "the edge midpoints of a regular simplex"
+        super().__init__(rows, dim, rho, "exact", origin)
+        self.norm = math.sqrt(2 - 4 / n)
+
+    def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:
+        # rows j(j-1)/2 .. j(j-1)/2 + j-1 are the edges from j to 0 .. j-1
+        j = ((1 + (1 + 8 * indices.double()).sqrt()) / 2).long()
+        i = indices - j * (j - 1) // 2
+        columns = torch.arange(1, self.dim + 1, device=indices.device)
+        return helmert(columns, i[:, None], dtype) + helmert(columns, j[:, None], dtype)
+
+
+def helmert(column: Tensor, vertex: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return coordinate `column` >= 1 of a vertex of the regular simplex of edge `sqrt 2`.
+
+    Column k of the Helmert matrix is `(1, .., 1, -k, 0, .., 0) / sqrt(k(k+1))` with k ones.
+    """
+    k = column.clamp_min(1).to(dtype)
+    entry = torch.where(vertex < column, 1.0, torch.where(vertex == column, -k, 0.0))
+    return entry / (k * (k + 1)).sqrt()

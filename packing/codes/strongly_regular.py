@@ -12,7 +12,7 @@ Dedicata 6 (1977); graphs: Brouwer and Van Maldeghem, Strongly regular graphs (2
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from itertools import combinations, product
 from math import sqrt
 
@@ -21,47 +21,40 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from packing import checks
 from packing.codes.code import Code, rho_of_cosines
 
 
 class StronglyRegular(Code):
-    """The vertices of a strongly regular graph in its smaller eigenspace; rows are held in memory.
+    """The vertices of a strongly regular graph in its smaller eigenspace.
 
-    `GRAPHS` names the graphs that are here, `triangular` makes one for every dimension.
+    `named` has those of the graphs of this file. Rows are held in memory once they are asked for.
     """
 
-    def __init__(self, graph: nx.Graph, name: str):
-        """Find the eigenspace of a graph, in the order of its vertices.
-
-        Raises:
-            ValueError: the graph is not strongly regular, complete or empty.
-        """
-        A = nx.to_numpy_array(graph)
-        v, k, lam, mu = _parameters(A)
+    def __init__(
+        self, name: str, parameters: tuple[int, int, int, int], make: Callable[[], nx.Graph]
+    ):
+        """Take the graph with the parameters (v, k, lambda, mu) that `make` makes on demand."""
+        v, k, lam, mu = parameters
         root = sqrt((lam - mu) ** 2 + 4 * (k - mu))
-        theta, dim = min(_eigenspaces(v, k, lam - mu, root), key=lambda found: found[1])
-        near, far = theta / k, (-1 - theta) / (v - k - 1)
-        self.cosines = (min(near, far), max(near, far))
-        super().__init__(v, dim, rho_of_cosines(*self.cosines), "exact", name)
-        gram = np.eye(v) + near * A + far * (1 - np.eye(v) - A)
-        self._stored = torch.from_numpy(_factor(gram, dim))
+        high, low = (lam - mu + root) / 2, (lam - mu - root) / 2
+        # the trace of A is 0
+        multiplicity = round((-k - low * (v - 1)) / root)
+        theta, dim = min((high, multiplicity), (low, v - 1 - multiplicity), key=lambda e: e[1])
+        self.parameters, self._make = parameters, make
+        self._near, self._far = theta / k, (-1 - theta) / (v - k - 1)
+        self.cosines = min(self._near, self._far), max(self._near, self._far)
+        rho = rho_of_cosines(*self.cosines)
+        super().__init__(v, dim, rho, "exact", f"the {name} graph")
 
     def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:
         return self._stored.to(indices.device, dtype)[indices]
 
-
-def triangular(n: int) -> StronglyRegular:
-    """Return the edge midpoints of the simplex of R^(n-1), n >= 5: n(n-1)/2 points, `1/sqrt 2`.
-
-    n = 5 (the complement of the Petersen graph) attains the bound on `rho`.
-
-    Raises:
-        TypeError, ValueError: not an integer, or too small.
-    """
-    checks.check_count(n, "n", 5)
-    graph = nx.line_graph(nx.complete_graph(n))
-    return StronglyRegular(graph, f"the edge midpoints of a simplex of R^{n - 1}")
+    @cached_property
+    def _stored(self) -> Tensor:
+        A = nx.to_numpy_array(self._make())
+        _check_parameters(A, self.parameters)
+        gram = np.eye(len(A)) + self._near * A + self._far * (1 - np.eye(len(A)) - A)
+        return torch.from_numpy(_factor(gram, self.dim))
 
 
 def clebsch() -> nx.Graph:
@@ -122,26 +115,23 @@ def mclaughlin() -> nx.Graph:
     return _graph([*range(2, 24), *blocks], joined)
 
 
-def mclaughlin_apart() -> nx.Graph:
+def apart() -> nx.Graph:
     """Return the 162 vertices of the McLaughlin graph not joined to the first one."""
     graph = mclaughlin()
     return graph.subgraph([x for x in graph if x != 0 and x not in graph[0]])
 
 
-GRAPHS: dict[str, Callable[[], nx.Graph]] = {
-    "Clebsch": clebsch,
-    "Schlaefli": schlaefli,
-    "Gewirtz": gewirtz,
-    "Higman-Sims": higman_sims,
-    "McLaughlin": mclaughlin,
-    "McLaughlin, second subconstituent": mclaughlin_apart,
-}
-
-
 @cache
 def named() -> tuple[StronglyRegular, ...]:
-    """Return the codes of `GRAPHS`."""
-    return tuple(StronglyRegular(make(), f"the graph {name}") for name, make in GRAPHS.items())
+    """Return the codes of the graphs above."""
+    return (
+        StronglyRegular("Clebsch", (16, 5, 0, 2), clebsch),
+        StronglyRegular("Schlaefli", (27, 10, 1, 5), schlaefli),
+        StronglyRegular("Gewirtz", (56, 10, 0, 2), gewirtz),
+        StronglyRegular("Higman-Sims", (100, 22, 0, 6), higman_sims),
+        StronglyRegular("second subconstituent of the McLaughlin", (162, 56, 10, 24), apart),
+        StronglyRegular("McLaughlin", (275, 112, 30, 56), mclaughlin),
+    )
 
 
 @cache
@@ -172,25 +162,11 @@ def _graph(vertices: list, joined: Callable[..., bool]) -> nx.Graph:
     return graph
 
 
-def _parameters(A: np.ndarray) -> tuple[int, int, int, int]:
-    """(v, k, lambda, mu)."""
-    v, k = len(A), int(A[0].sum())
-    paths = (A @ A).astype(int)
-    joined, apart = A == 1, (A == 0) & ~np.eye(v, dtype=bool)
-    if not (joined.any() and apart.any()):
-        raise ValueError("the graph is complete or empty, and so not strongly regular")
-    lam, mu = int(paths[joined][0]), int(paths[apart][0])
-    expected = np.where(joined, lam, np.where(apart, mu, k))
-    if not np.array_equal(paths, expected):
-        raise ValueError(f"the graph of {v} vertices is not strongly regular")
-    return v, k, lam, mu
-
-
-def _eigenspaces(v: int, k: int, difference: int, root: float) -> list[tuple[float, int]]:
-    """Eigenvalues other than k, from trace 0 of the adjacency matrix, and their multiplicities."""
-    high, low = (difference + root) / 2, (difference - root) / 2
-    multiplicity = round((-k - low * (v - 1)) / root)
-    return [(high, multiplicity), (low, v - 1 - multiplicity)]
+def _check_parameters(A: np.ndarray, parameters: tuple[int, int, int, int]) -> None:
+    v, k, lam, mu = parameters
+    expected = k * np.eye(v) + lam * A + mu * (1 - np.eye(v) - A)
+    if len(A) != v or not np.array_equal(A @ A, expected):
+        raise ValueError(f"the graph is not strongly regular with parameters {parameters}")
 
 
 def _factor(gram: np.ndarray, rank: int) -> np.ndarray:
