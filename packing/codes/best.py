@@ -91,6 +91,7 @@ def _phases(num_rows: int, dim: int) -> Iterator[Code]:
     fields = {q: p for q, p in prime_powers(2 * half).items() if p > 2}
     below, above = [q for q in fields if q <= half], [q for q in fields if q > half]
     for q in (*below[-1:], *above[:1]):
-        degree = next(r for r in count(2) if 2 * q**r >= num_rows)
+        basis = 2 * q if q <= half else 0
+        degree = next(r for r in count(2) if 2 * q**r + basis >= num_rows)
         if fields[q] > degree and (degree - 1) * q**0.5 + max(0, q - half) < min(q, half):
             yield Phases(q, degree, min(q, half))
