@@ -12,14 +12,12 @@ import datetime
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import torch
 import typer
-from scipy.optimize import minimize
 
 from packing import cloud
 from packing.bounds import rho_upper_bound
-from packing.pairs import soft_extremes
+from packing.codes.polish import minimise_smoothed
 
 RESULTS = Path(__file__).parent / "random_start.csv"
 BETAS = [4.0 * 2**k for k in range(9)]
@@ -43,24 +41,12 @@ def main(
         S = torch.randn(num_rows, dim, generator=generator, dtype=torch.float64)
         made, evaluations = [], 0
         for beta in BETAS:
-            S, spent = minimised(S, beta, iterations)
+            S, spent = minimise_smoothed(S, beta, iterations)
             evaluations += spent
             row = (num_rows, dim, seed, beta, evaluations, *figures(S))
             made.append((*row, torch.__version__, datetime.date.today().isoformat()))
             typer.echo(f"beta {beta:g}: rho {row[5]}, share of pairs at the ends {row[7]}")
         append(results, made)
-
-
-def minimised(S: torch.Tensor, beta: float, iterations: int) -> tuple[torch.Tensor, int]:
-    """Rows of a local minimum of `F_beta` near `S`, and the evaluations spent."""
-
-    def function(x: np.ndarray) -> tuple[float, np.ndarray]:
-        found = soft_extremes(torch.from_numpy(x).view_as(S), beta)
-        return found.value, found.gradient.flatten().numpy()
-
-    options = {"maxiter": iterations, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-9}
-    found = minimize(function, S.flatten().numpy(), jac=True, method="L-BFGS-B", options=options)
-    return torch.from_numpy(found.x).view_as(S), int(found.nfev)
 
 
 def figures(S: torch.Tensor) -> tuple[str, str, str]:

@@ -5,8 +5,8 @@ Over rotations R and injections pi of the rows into the code,
     sum_i <a_i, c_pi(i) R>
 
 is raised by turns: orthogonal Procrustes, `R = U W^T` for `C_pi^T A = U Sigma W^T` (Schoenemann,
-Psychometrika 31, 1966), and an assignment of code rows (scipy's Jonker-Volgenant algorithm). Neither
-changes a distance between code rows, so the result has the separation and diameter of the code.
+Psychometrika 31, 1966), and an assignment of code rows (scipy's Jonker-Volgenant algorithm).
+Neither changes a distance between code rows: the result is as well separated as the code.
 """
 
 from typing import NamedTuple

@@ -182,7 +182,7 @@ class Stored(Code):
         checks.check_count(len(rows), "number of rows", 2)
         scaled = rows.double() / rows.double().norm(dim=1).max()
         rho = cloud.ratio(scaled).value
-        super().__init__(*rows.shape, rho, "measured", origin)
+        super().__init__(len(rows), rows.shape[1], rho, "measured", origin)
         self._stored = scaled
 
     def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:

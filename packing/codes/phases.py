@@ -68,9 +68,9 @@ class Phases(Code):
         signal = indices.where(axis < 0, 0)
         points = torch.arange(self.length, device=indices.device)
         coefficients = digits(signal // 2, self.order, self.degree)
-        phase = sum(
-            trace_terms(self.order, c, points, j) for j, c in enumerate(coefficients, start=1)
-        )
+        phase = torch.zeros_like(points)
+        for j, coefficient in enumerate(coefficients, start=1):
+            phase = phase + trace_terms(self.order, coefficient, points, j)
         real, imaginary = circle(self.prime, phase % self.prime, dtype)
         turned = (signal % 2 == 1)[:, None]
         rows = torch.cat(

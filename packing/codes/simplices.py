@@ -39,7 +39,7 @@ class Simplices(Code):
         shape = f"{self.count} regular simplices in orthogonal subspaces"
         origin = "a regular simplex" if self.count == 1 else shape
         super().__init__(num_rows, dim, rho, "exact", origin)
-        self.norm = math.sqrt(1 - 1 / float(self._sizes.max()))
+        self.norm = math.sqrt(1 - 1 / float(self._sizes.max())) if num_rows > 1 else 1.0
         if extra == 0 and num_rows > 1:
             within = -1 / (small - 1)
             self.cosines = (within, within if self.count == 1 else 0.0)

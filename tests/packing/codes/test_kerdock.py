@@ -37,7 +37,7 @@ def diagonals(code, forms):
     assert set(map(tuple, linear[:, order].tolist())) == set(
         map(tuple, walsh(torch.eye(d, dtype=torch.int32)).tolist())
     )
-    return code.rows(d * forms, dtype=torch.float64).sign().int()[:, order]
+    return code.rows(d * forms, dtype=torch.float64).sign().short()[:, order]
 
 
 @pytest.mark.parametrize("dim", [4, 16, 64])
