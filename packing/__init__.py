@@ -4,12 +4,15 @@ from packing.configuration import Configuration
 from packing.minimal import minimal_diameter
 from packing.solution import FloorNotMet, Progress, Solution
 from packing.solve import solve
+from packing.steepest import SteepestStep, steepest_step
 
 __all__ = [
     "Configuration",
     "FloorNotMet",
     "Progress",
     "Solution",
+    "SteepestStep",
     "minimal_diameter",
     "solve",
+    "steepest_step",
 ]

@@ -166,3 +166,29 @@ def check_size(value: float, name: str) -> None:
         ) from None
     if not (math.isfinite(number) and number >= 0.0):
         raise ValueError(f"{name} is {number}, expected a finite number of at least 0")
+
+
+def check_choice(value: object, name: str, choices: tuple[str, ...]) -> None:
+    """Check that `value` is one of the names in `choices`.
+
+    Raises:
+        ValueError: it is not; the message lists them.
+    """
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}")
+
+
+def check_diameter(value: float, dtype: torch.dtype) -> None:
+    """Check that `value` is a positive number that entries of an update of `dtype` can express.
+
+    Raises:
+        TypeError: not a real number.
+        ValueError: not positive, NaN or infinite, or near the ends of the range of `dtype`.
+    """
+    check_size(value, "diameter")
+    limits = torch.finfo(dtype)
+    if not limits.tiny * 1e3 <= value <= limits.max / 4:
+        raise ValueError(
+            f"diameter is {value}, which entries of {dtype} cannot express; "
+            f"use one near 1 and scale the update"
+        )

@@ -13,6 +13,9 @@ from torch import Tensor
 BLOCK_ENTRIES = 1 << 19
 """Entries of one float64 block: 4 MiB."""
 
+NOISE = 64
+"""Roundings below which differences to the mean row count as none."""
+
 FloatOrTensor = TypeVar("FloatOrTensor", float, Tensor)
 
 
@@ -83,6 +86,18 @@ class CentredRows:
     def of(self, rows: Tensor) -> Tensor:
         """Return rows of the cloud, shape (b, d), as they appear in the blocks."""
         return (self._scaled(rows) - self.first).sub_(self.mean)
+
+    def only_rounding(self, dtype: torch.dtype) -> bool:
+        """Return whether the cloud's rows are equal up to rounding.
+
+        That is, whether no row is farther from the mean than 64 roundings of `dtype` (of float32
+        if that is shorter) relative to the largest row before centring.
+        """
+        largest = max((float(block.norm(dim=1).max()) for block in self if len(block)), default=0.0)
+        before = largest + float((self.mean + self.first).norm())
+        return (
+            largest <= NOISE * torch.finfo(torch.promote_types(dtype, torch.float32)).eps * before
+        )
 
     def _scaled(self, rows: Tensor) -> Tensor:
         return times_power_of_two(rows.double(), -self.exponent)

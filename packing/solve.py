@@ -27,6 +27,7 @@ from packing.solvers.projected_gradient import ProjectedGradient
 from packing.solvers.separation import Agreement, Limits, Measure, Method, Run, separate
 from packing.solvers.smoothed import Smoothed
 from packing.solvers.ties import part_ties
+from packing.steepest import steepest_step
 
 SOLVERS: dict[str, type[Method]] = {
     "smoothed": Smoothed,
@@ -35,8 +36,6 @@ SOLVERS: dict[str, type[Method]] = {
 }
 EXACT = "exact"
 MEASURES = ("decrease", "cosine")
-NOISE = 64
-"""`A` counts as zero below this many roundings of the working dtype relative to `M`."""
 REPAIRS = 4
 
 
@@ -157,8 +156,9 @@ def _exactly(
     state: Tensor | None,
 ) -> Solution:
     """Solve a small problem, aiming higher where rounding to the dtype costs the floor."""
+    towards = momentum if measure == "cosine" else steepest_step(momentum).update
     made = separate_exactly(
-        momentum, measure, floor, starts=starts, seed=seed, deadline=deadline, state=state
+        momentum, measure, floor, towards, starts=starts, seed=seed, deadline=deadline, state=state
     )
     chosen = certify(made.rows.to(momentum), A, mask, diameter)
     spent = chosen.passes
@@ -331,16 +331,11 @@ def _centred(A: Tensor, mask: Tensor | None) -> Tensor:
     dtype = torch.float64 if A.dtype == torch.float64 else torch.float32
     blocks = CentredRows(A, mask)
     momentum = A.new_empty((blocks.count, A.shape[1]), dtype=dtype)
-    at, largest = 0, 0.0
+    at = 0
     for block in blocks:
         momentum[at : at + len(block)] = block
-        if len(block):  # a mask may leave out a whole block
-            largest = max(largest, float(block.norm(dim=1).max()))
         at += len(block)
-    before = largest + float((blocks.mean + blocks.first).norm())
-    if blocks.count < 2 or largest <= NOISE * torch.finfo(dtype).eps * before:
-        return momentum.zero_()
-    return momentum
+    return momentum.zero_() if blocks.count < 2 or blocks.only_rounding(dtype) else momentum
 
 
 def _check(
@@ -358,25 +353,13 @@ def _check(
 ) -> None:
     checks.check_cloud(A, "A")
     checks.check_mask(mask, A)
-    checks.check_size(diameter, "diameter")
-    largest = torch.finfo(A.dtype).max
-    if not torch.finfo(A.dtype).tiny * 1e3 <= diameter <= largest / 4:
-        raise ValueError(
-            f"diameter is {diameter}, which entries of {A.dtype} cannot express; "
-            f"use one near 1 and scale the update"
-        )
+    checks.check_diameter(diameter, A.dtype)
     if isinstance(alignment, bool) or not isinstance(alignment, SupportsFloat):
         raise TypeError(f"alignment is {alignment!r}, expected a number")
     if not -1 <= alignment <= 1:
         raise ValueError(f"alignment is {alignment}, expected a floor between -1 and 1")
-    for value, name, choices in (
-        (measure, "measure", MEASURES),
-        (solver, "solver", (*SOLVERS, EXACT)),
-    ):
-        if value not in choices:
-            raise ValueError(
-                f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}"
-            )
+    checks.check_choice(measure, "measure", MEASURES)
+    checks.check_choice(solver, "solver", (*SOLVERS, EXACT))
     checks.check_count(passes, "passes", 1)
     checks.check_count(starts, "starts", 1)
     if solver == EXACT:

@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from experiments.demo_momentum import describe, store, text
+from experiments import text
+from experiments.demo_momentum import describe, store
 from experiments.demo_momentum.train import TrainConfig, Trained, train
 
 CACHE = Path(__file__).parents[2] / ".cache" / "demo_momentum"

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from experiments.demo_momentum.model import GPT
+from experiments.model import GPT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from experiments.demo_momentum import describe, store, text
+from experiments import text
+from experiments.demo_momentum import describe, store
 from experiments.demo_momentum.make import metadata_of
-from experiments.demo_momentum.model import GPT
 from experiments.demo_momentum.train import TrainConfig, Trained, train
+from experiments.model import GPT
 
 MAX_BYTES = 2_000_000
 HALF_RELATIVE = 2.0**-11  # float16's largest relative rounding error on normal numbers

@@ -5,9 +5,8 @@ import math
 import pytest
 import torch
 
-from packing import FloorNotMet, solve
+from packing import FloorNotMet, solve, steepest_step
 from packing.cloud import alignment, cosine, ratio
-from packing.solvers.steepest import steepest_step
 
 
 def momentum(generator, V=7, d=2):

@@ -9,12 +9,12 @@ from packing.bounds import max_alignment_bounds, steepest_lower_bound, steepest_
 from packing.cloud import alignment, diameter, jung_radius
 from packing.io import demo_momentum
 from packing.solve import solve
-from packing.solvers.steepest import steepest_step
+from packing.steepest import steepest_step
 
 
 def test_two_rows_move_apart_by_the_diameter():
     A = torch.tensor([[3.0, 4.0], [-3.0, -4.0]], dtype=torch.float64)
-    found = steepest_step(A, 2.0)
+    found = steepest_step(A, diameter=2.0)
     assert found.value == pytest.approx(10.0, rel=1e-6)
     assert torch.allclose(
         found.update, torch.tensor([[0.6, 0.8], [-0.6, -0.8]]).double(), atol=1e-5

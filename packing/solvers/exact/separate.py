@@ -16,7 +16,6 @@ from packing.solvers.exact.floors import Cosine, Decrease, Problem, unit_diamete
 from packing.solvers.exact.optimality import DENOMINATOR, Optimality, refine
 from packing.solvers.exact.search import Found, search
 from packing.solvers.exact.starts import Cloud
-from packing.solvers.steepest import steepest_step
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,7 @@ def separate_exactly(
     A: Tensor,
     measure: str,
     floor: float,
+    towards: Tensor,
     *,
     starts: int,
     seed: int,
@@ -59,6 +59,7 @@ def separate_exactly(
         A: centred momentum, shape (n, d), not zero.
         measure: "decrease" or "cosine".
         floor: least agreement.
+        towards: the cloud of largest agreement, shape (n, d), that starts are drawn to.
         starts: rounded up to batches of 64.
         seed: of the starts.
         deadline: on the clock of `time.monotonic`.
@@ -68,8 +69,7 @@ def separate_exactly(
         The optimum, or the cloud of largest agreement if the floor is not below that.
     """
     A = A.detach().double().cpu()
-    towards = A if measure == "cosine" else steepest_step(A).update
-    anchor = unit_diameter(towards.numpy())
+    anchor = unit_diameter(towards.detach().double().cpu().numpy())
     problem = _problem(A, measure, floor, anchor)
     made = Separated(
         torch.from_numpy(anchor),

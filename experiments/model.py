@@ -1,4 +1,4 @@
-"""A small GPT: pre-RMSNorm blocks, learned positions, and an untied head without bias.
+"""A small GPT: pre-RMSNorm blocks, learned positions, and a head without bias, untied by default.
 
 With token embedding E, positions P and head U in R^{V x d}, the model computes
 
@@ -49,7 +49,15 @@ class GPT(nn.Module):
     """
 
     def __init__(
-        self, *, vocab: int, d: int, layers: int, heads: int, context: int, seed: int
+        self,
+        *,
+        vocab: int,
+        d: int,
+        layers: int,
+        heads: int,
+        context: int,
+        seed: int,
+        tied: bool = False,
     ) -> None:
         """Build the model; the global random state is left as it was.
 
@@ -60,6 +68,7 @@ class GPT(nn.Module):
             heads: attention heads per block; divides d.
             context: longest sequence, in tokens.
             seed: seed of the weights.
+            tied: whether the head's matrix is that of the token embedding.
         """
         super().__init__()
         with torch.random.fork_rng(devices=[]):  # the layers' own initialisation draws too
@@ -73,10 +82,19 @@ class GPT(nn.Module):
                 if weight.ndim == 2:
                     residual = name.endswith("_out.weight")
                     nn.init.normal_(weight, std=0.02 / (2 * layers) ** 0.5 if residual else 0.02)
+        if tied:
+            self.head.weight = self.tokens.weight
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map token ids (batch, time) to logits (batch, time, vocab)."""
+        return self.head(self.hidden(tokens))
+
+    def hidden(self, tokens: Tensor) -> Tensor:
+        """Map token ids (batch, time) to what the head reads, shape (batch, time, d).
+
+        With g the gains of the last norm, its rows have norm at most `sqrt(d) max |g|`.
+        """
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        return self.norm(x)

