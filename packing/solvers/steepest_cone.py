@@ -55,7 +55,7 @@ def cone(A: Tensor, *, tolerance: float) -> Candidate:
     else:
         raise RuntimeError(f"pairs still exceed the diameter after {ROUNDS} rounds")
     w = np.maximum(apart.dual_value, 0)
-    B = _differences(pairs, len(A))
+    B = _differences(pairs, len(A)).toarray()
     X = np.linalg.pinv((B.T * w) @ B, rcond=1e-12, hermitian=True) @ momentum
     flow = Flow(
         torch.as_tensor(pairs, device=A.device),
