@@ -91,6 +91,8 @@ def levenshtein_cosine(num_rows: int, dim: int) -> float:
     for m in range(1, 2 * DEGREES + 1):
         high = _end(m, dim)
         if _size(m, high, dim) >= num_rows:
+            if _size(m, low, dim) >= num_rows:  # at a joint of two degrees, by rounding
+                return max(-1.0, low - 1e-12)
             found = brentq(lambda s, m=m: _size(m, s, dim) - num_rows, low, high, xtol=1e-14)
             return max(low, float(found) - 1e-12)
         low = high

@@ -121,10 +121,12 @@ def test_no_grid_or_shell_exceeds_the_lifted_bound(side, dim, generator):
 
 
 def test_a_cosine_bound_is_none_on_rho():
-    # of 16 unit vectors of R^5 two have a cosine of 1/5 or more, and -1 is the least there can be:
-    # sqrt((1 - 1/5)/2) would be the bound if the least cosine were free to be -1 only
+    # of 16 unit vectors of R^5 two have a cosine of 1/5 or more, so their separation is at most
+    # sqrt(2 (1 - 1/5)); dividing by the diameter 2 of the sphere gives no bound on rho, as the
+    # diameter of the cloud may be less
     naive = math.sqrt((1 - codes.levenshtein_cosine(16, 5)) / 2)
     signs = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * 5).double()
     clebsch = signs[signs.prod(dim=1) > 0]  # 16 points, squared distances 8 and 16
-    assert cloud.ratio(clebsch).value == pytest.approx(math.sqrt(0.5)) > naive
+    assert cloud.ratio(clebsch).value == pytest.approx(math.sqrt(0.5))
+    assert cloud.ratio(clebsch).value > naive
     assert cloud.ratio(clebsch).value <= bounds.rho_upper_bound(16, 5) * (1 + 1e-12)
