@@ -12,15 +12,15 @@ import datetime
 import platform
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
-import pyscipopt
 import typer
 from rich.progress import track
 
 from packing.report import rowsep_version
-from packing.solvers.global_search import minimal_diameter
+from packing.solvers.global_search import minimal_diameter, scip_version
 
 RESULTS = Path(__file__).parent / "proof.csv"
 FIELDS = (
@@ -55,7 +55,7 @@ def main(
     for number in track([n for n in points if (n, dim) not in done], description="proving"):
         began = time.monotonic()
         found = minimal_diameter(number, dim, gap=gap, time_limit=3600 * hours)
-        row = {
+        row: dict[str, object] = {
             "points": number,
             "dim": dim,
             "ratio_squared": found.ratio_squared,
@@ -65,17 +65,17 @@ def main(
             "status": found.status,
             "seconds": round(time.monotonic() - began, 1),
             "rowsep": rowsep_version(),
-            "scip": f"{pyscipopt.Model().version()} (pyscipopt {pyscipopt.__version__})",
+            "scip": f"pyscipopt {version('pyscipopt')} with SCIP {scip_version()}",
             "python": platform.python_version(),
             "date": datetime.date.today().isoformat(),
             "command": "python -m experiments.minimal_diameter.proof " + " ".join(sys.argv[1:]),
         }
         fresh = not results.exists()
         with results.open("a", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS)
+            writer = csv.writer(file)
             if fresh:
-                writer.writeheader()
-            writer.writerow(row)
+                writer.writerow(FIELDS)
+            writer.writerow(row[name] for name in FIELDS)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ free, while the points that a bound on the coherence c excludes may have a `rho`
 import math
 from functools import cache
 
-from scipy.optimize import brentq
+from scipy.optimize import bisect
 from scipy.special import comb, roots_jacobi
 
 from packing import checks
@@ -93,8 +93,8 @@ def levenshtein_cosine(num_rows: int, dim: int) -> float:
         if _size(m, high, dim) >= num_rows:
             if _size(m, low, dim) >= num_rows:  # at a joint of two degrees, by rounding
                 return max(-1.0, low - 1e-12)
-            found = brentq(lambda s, m=m: _size(m, s, dim) - num_rows, low, high, xtol=1e-14)
-            return max(low, float(found) - 1e-12)
+            found = bisect(lambda s, m=m: _size(m, s, dim) - num_rows, low, high, xtol=1e-13)
+            return max(low, float(found) - 1e-12)  # pyright: ignore[reportArgumentType]
         low = high
     return low
 
@@ -137,10 +137,10 @@ def _size(m: int, s: float, dim: int) -> float:
     if m % 2:
         p, q = _gegenbauer(k - 1, s, dim)
         rest = (p - q) / ((1 - s) * q)
-        return comb(k + dim - 3, k - 1) * ((2 * k + dim - 3) / (dim - 1) - rest)
+        return float(comb(k + dim - 3, k - 1)) * ((2 * k + dim - 3) / (dim - 1) - rest)
     p, q = _gegenbauer(k, s, dim)
     rest = (1 + s) * (p - q) / ((1 - s) * (p + q))
-    return comb(k + dim - 2, k) * ((2 * k + dim - 1) / (dim - 1) - rest)
+    return float(comb(k + dim - 2, k)) * ((2 * k + dim - 1) / (dim - 1) - rest)
 
 
 @cache

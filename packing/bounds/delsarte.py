@@ -79,7 +79,8 @@ def verified(coefficients: list[Fraction], cosine: Fraction, dim: int) -> bool:
     for f, basis in zip(coefficients, _polynomials(len(coefficients), dim, t), strict=True):
         polynomial += basis * sympy.Rational(f.numerator, f.denominator)
     end = sympy.Rational(cosine.numerator, cosine.denominator)
-    return bool(polynomial.eval(-1) < 0) and polynomial.count_roots(-1, end) == 0
+    left = sum((-1) ** k * f for k, f in enumerate(coefficients))  # P_k(-1) = (-1)^k
+    return left < 0 and polynomial.count_roots(-1, end) == 0
 
 
 def _optimum(s: float, dim: int, degree: int) -> list[Fraction]:

@@ -99,3 +99,8 @@ def _coordinate(
         return 1.0 * r
     least = 0.0 if k == 0 or (i == 2 and k == dim - 1) else -most
     return 1.0 * model.addVar(f"x{i}_{k}", lb=least, ub=most)
+
+
+def scip_version() -> str:
+    """Return the version of SCIP, for records."""
+    return str(pyscipopt.Model().version())

@@ -59,7 +59,7 @@ def first_order(A: Tensor, *, tolerance: float, passes: int, start: Flow | None)
         start: flow of a similar momentum to start from, its weights summing to about 1/2.
 
     Returns:
-        The best feasible rows, at worst row-normalised ones, and the last flow.
+        The best feasible rows, at worst row-normalised ones, and the flow of the least bound.
     """
     masses = A.norm(dim=1)
     best = A / (2 * masses.clamp(min=torch.finfo(A.dtype).tiny)[:, None])
@@ -76,7 +76,7 @@ def first_order(A: Tensor, *, tolerance: float, passes: int, start: Flow | None)
             value = float((A * best).sum())
     begun = len(flow.pairs) > 0
     pairs, w, X = flow
-    mean, scale, steps = X, 1.0, 0
+    mean, scale, steps, least = X, 1.0, 0, math.inf
     jung = jung_radius(min(A.shape[1], len(A) - 1))
     stop = f"passes spent ({passes})"
     for turn in range(passes // 2):
@@ -86,12 +86,12 @@ def first_order(A: Tensor, *, tolerance: float, passes: int, start: Flow | None)
             sharpness = SHARPNESS * 2.0 ** min(turn, 60)
             found = _far_pairs(X, masses.log() * (scale**2 / sharpness), scale if turn else 0.0)
         pairs, w = _joined(pairs, w, found, masses)
-        upper = math.inf
         for _ in range(REWEIGHTINGS):
             X, left = Laplacian(pairs, w, len(A)).solve(A, X, GRADIENTS, tolerance * value / 16)
-            flow = Flow(pairs, w, X)
             lengths = distances(X, pairs)
             upper = float((w * lengths).sum()) + jung * left
+            if upper < least:
+                least, flow = upper, Flow(pairs, w, X)
             scale = math.sqrt(float((w * lengths.square()).sum() / w.sum()))
             w = w * (lengths / scale).square() * scale
             steps += 1
@@ -101,7 +101,7 @@ def first_order(A: Tensor, *, tolerance: float, passes: int, start: Flow | None)
         spent += 2
         if reached > value:
             best, value = rows, reached
-        if upper - value <= tolerance * upper:
+        if least - value <= tolerance * least:
             stop = f"relative gap below {tolerance:g}"
             break
     return Candidate(best, flow, spent, stop)

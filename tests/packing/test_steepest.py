@@ -44,7 +44,8 @@ def check_certificate(A, found, size=1.0):
     residual = float((centred - sums).norm(dim=1).sum())
     radius = jung_radius(min(A.shape[1], len(A) - 1))
     proved = size * (float(f.norm(dim=1).sum()) + radius * residual)
-    assert found.upper <= proved * (1 + 1e-9)
+    closed = steepest_upper_bound(A, size).value
+    assert found.upper == pytest.approx(min(proved, closed), rel=1e-9)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
