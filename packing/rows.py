@@ -93,7 +93,8 @@ class CentredRows:
         That is, whether no row is farther from the mean than 64 roundings of `dtype` (of float32
         if that is shorter) relative to the largest row before centring.
         """
-        largest = max((float(block.norm(dim=1).max()) for block in self if len(block)), default=0.0)
+        norms = (float(block.norm(dim=1).max()) for block in self if len(block))
+        largest = max(norms, default=0.0)
         before = largest + float((self.mean + self.first).norm())
         return (
             largest <= NOISE * torch.finfo(torch.promote_types(dtype, torch.float32)).eps * before

@@ -54,8 +54,8 @@ def cone(A: Tensor, *, tolerance: float) -> Candidate:
         pairs = np.unique(np.vstack([pairs, found]), axis=0)
     else:
         raise RuntimeError(f"pairs still exceed the diameter after {ROUNDS} rounds")
-    w = np.maximum(apart.dual_value, 0)
-    B = _differences(pairs, len(A))
+    w = np.maximum(np.asarray(apart.dual_value, dtype=float), 0)
+    B = _differences(pairs, len(A)).toarray()
     X = np.linalg.pinv((B.T * w) @ B, rcond=1e-12, hermitian=True) @ momentum
     flow = Flow(
         torch.as_tensor(pairs, device=A.device),

@@ -20,16 +20,19 @@ from torch import Tensor
 
 from packing.cloud import jung_radius
 from packing.solvers.flow import Flow, Laplacian, distances
+from packing.solvers.groups import grouped
 
 PARTNERS = 8
 """Far pairs that each row offers in a pass."""
-REWEIGHTINGS = 10
+REWEIGHTINGS = 20
 """Updates of the weights between two passes."""
 GRADIENTS = 4
 """Conjugate gradients for one of them."""
 SHARPNESS = 20.0
 """In the first pass a row prefers the partners of largest `q_ij + log(m_j)/SHARPNESS`; doubled
 with each round, so that heavy rows have pairs at once and the farthest come in the end."""
+COARSEST = 1024
+"""Above this many rows a quarter of them is solved first, for groups of similar rows."""
 BLOCK_ENTRIES = 1 << 23
 """Entries of one block of squared distances."""
 
@@ -56,26 +59,39 @@ def first_order(A: Tensor, *, tolerance: float, passes: int, start: Flow | None)
         start: flow of a similar momentum to start from, its weights summing to about 1/2.
 
     Returns:
-        The best feasible rows, at worst row-normalised ones, and the last flow.
+        The best feasible rows, at worst row-normalised ones, and the flow of the least bound.
     """
     masses = A.norm(dim=1)
-    best, value = A / (2 * masses[:, None]), 0.5
-    mean = X = best if start is None else start.positions.to(A)
-    pairs = A.new_empty((0, 2), dtype=torch.int64) if start is None else start.pairs
-    w = A.new_empty(0) if start is None else start.weights.to(A)
+    best = A / (2 * masses.clamp(min=torch.finfo(A.dtype).tiny)[:, None])
+    value, spent = float(masses.sum()) / 2, 0
+    flow = Flow(A.new_empty((0, 2), dtype=torch.int64), A.new_empty(0), best)
+    if start is not None:
+        flow = Flow(start.pairs, start.weights.to(A), start.positions.to(A))
+    elif len(A) > COARSEST:
+        groups = grouped(A, masses)
+        coarse = first_order(groups.rows, tolerance=tolerance, passes=passes, start=None)
+        flow = groups.spread(coarse.flow)
+        if float((groups.rows * coarse.rows).sum()) > value:
+            best = coarse.rows[groups.owner]
+            value = float((A * best).sum())
+    begun = len(flow.pairs) > 0
+    pairs, w, X = flow
+    mean, scale, steps, least = X, 1.0, 0, math.inf
     jung = jung_radius(min(A.shape[1], len(A) - 1))
-    scale, spent, steps = 1.0, 0, 0
-    flow = Flow(pairs, w, X)
     stop = f"passes spent ({passes})"
-    for turn in range(max(1, passes // 2)):
-        bias = masses.log() * (scale**2 / (SHARPNESS * 2.0 ** min(turn, 60)))
-        found = _far_pairs(X, bias, 0.0 if turn == 0 and start is None else scale)
+    for turn in range(passes // 2):
+        if begun:
+            found = _far_pairs(X, None, scale if turn else 0.0)
+        else:
+            sharpness = SHARPNESS * 2.0 ** min(turn, 60)
+            found = _far_pairs(X, masses.log() * (scale**2 / sharpness), scale if turn else 0.0)
         pairs, w = _joined(pairs, w, found, masses)
         for _ in range(REWEIGHTINGS):
-            X, left = Laplacian(pairs, w, len(A)).solve(A, X, GRADIENTS, tolerance / 32)
-            flow = Flow(pairs, w, X)
+            X, left = Laplacian(pairs, w, len(A)).solve(A, X, GRADIENTS, tolerance * value / 16)
             lengths = distances(X, pairs)
             upper = float((w * lengths).sum()) + jung * left
+            if upper < least:
+                least, flow = upper, Flow(pairs, w, X)
             scale = math.sqrt(float((w * lengths.square()).sum() / w.sum()))
             w = w * (lengths / scale).square() * scale
             steps += 1
@@ -85,14 +101,17 @@ def first_order(A: Tensor, *, tolerance: float, passes: int, start: Flow | None)
         spent += 2
         if reached > value:
             best, value = rows, reached
-        if upper - value <= tolerance * upper:
+        if least - value <= tolerance * least:
             stop = f"relative gap below {tolerance:g}"
             break
     return Candidate(best, flow, spent, stop)
 
 
-def _far_pairs(X: Tensor, bias: Tensor, least: float) -> Tensor:
-    """Each row's partners of largest `q_ij + bias_j` with `q_ij >= least^2`, as pairs i < j."""
+def _far_pairs(X: Tensor, bias: Tensor | None, least: float) -> Tensor:
+    """Each row's partners of largest `q_ij`, plus `bias_j` if given, as pairs i < j.
+
+    Those with `q_ij < least^2` are left out.
+    """
     squares = X.square().sum(dim=1)
     size = max(1, BLOCK_ENTRIES // len(X))
     count = min(PARTNERS, len(X) - 1)
@@ -102,7 +121,7 @@ def _far_pairs(X: Tensor, bias: Tensor, least: float) -> Tensor:
         q = torch.addmm(squares, X[block], X.T, alpha=-2).add_(squares[block, None])
         i = torch.arange(first, first + len(q), device=X.device)
         q[i - first, i] = -math.inf
-        j = q.add(bias).topk(count, dim=1).indices
+        j = (q if bias is None else q + bias).topk(count, dim=1).indices
         far = q.gather(1, j) >= least * least
         parts.append(torch.stack([i[:, None].expand_as(j)[far], j[far]], dim=1))
     return torch.cat(parts).sort(dim=1).values

@@ -23,10 +23,12 @@ STEPS = 60
 """Newton steps in a round; 8 to 12 are usual."""
 CENTRING = 0.1
 BOUNDARY = 0.95
-SHELL = 0.01
+SHELL = 0.005
 """Pairs that start in the list: those within this part of the diameter."""
-WARM_PASSES = 40
-WARM_GAP = 3e-3
+CARRYING = 1e-3
+"""Pairs stay in the list whose weight is this part of the lighter row's norm."""
+WARM_PASSES = 48
+WARM_GAP = 2e-3
 
 
 def interior_point(A: Tensor, *, tolerance: float) -> Candidate:
@@ -47,13 +49,13 @@ def interior_point(A: Tensor, *, tolerance: float) -> Candidate:
     X = warm.flow.positions.cpu().numpy()
     star = np.zeros_like(weights, dtype=bool)  # keeps the graph connected
     star[masses.argmax()] = star[:, masses.argmax()] = True
-    listed = star
+    w = np.zeros(len(i))
     stop = f"relative gap above {tolerance:g} after {ROUNDS} rounds of Newton steps"
     for turn in range(ROUNDS):
         lighter = np.minimum.outer(masses, masses)
         q = squareform(pdist(X, "sqeuclidean"))
         shell = SHELL if turn == 0 else tolerance / 8
-        listed = star | (weights > 1e-6 * lighter) | (q > (1 - shell) ** 2)
+        listed = star | (weights > CARRYING * lighter) | (q > (1 - shell) ** 2)
         i, j = np.nonzero(np.triu(listed, 1))
         w = np.maximum(weights[i, j], 1e-4 * lighter[i, j])
         w, X = _newton(momentum, i, j, w, tolerance / 4)

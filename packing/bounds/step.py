@@ -1,8 +1,7 @@
-"""What cannot be beaten: bounds on `rho` over all clouds, and on the steepest step.
+"""Bounds on the steepest step `N(A) = max <A,S> subject to D(S) <= 1`, a norm of the centred `A`.
 
-`rho(S) = min_{i<j} ||s_i - s_j|| / max_{i<j} ||s_i - s_j||` has bounds that hold for every cloud
-of V points of R^d. The steepest step is `N(A) = max <A,S> subject to D(S) <= 1`, a norm of the
-centred `A`. Proofs: docs/mathematics.md.
+In closed form, O(V d^2 + d^3) and one pass over all pairs; `packing.steepest_step` solves it.
+Proofs: docs/mathematics.md.
 """
 
 import math
@@ -33,107 +32,6 @@ class AlignmentBounds(NamedTuple):
     """Attained by the better of row-normalised `A` and `A` itself."""
     upper: float
     """No update exceeds it; at most 1."""
-
-
-def rho_upper_bound(num_rows: int, dim: int) -> float:
-    """Return the least known bound on `rho` over all clouds of `num_rows` points of R^dim.
-
-    The least of `closed_form_bound`, `volume_bound`, for V >= d+2 the exact value at d+2, which is
-    `radon_bound`, and for d = 2 `planar_bound`. Attained for V <= d+2 and for d = 1; 1.0 for V < 2.
-
-    Args:
-        num_rows: V, at least 0.
-        dim: d, at least 1.
-
-    Raises:
-        TypeError, ValueError: not integers, or too small.
-    """
-    bounds = [closed_form_bound(num_rows, dim), volume_bound(num_rows, dim)]
-    if num_rows >= dim + 2:
-        bounds.append(radon_bound(dim))
-    if dim == 2:
-        bounds.append(planar_bound(num_rows))
-    return min(bounds)
-
-
-def closed_form_bound(num_rows: int, dim: int) -> float:
-    """Return `sqrt(1+k) - sqrt(k)` with `k = max(0, V-1-d)/(dV)`, a bound on `rho`.
-
-    From the variance of the squared distances and the rank of the doubly centred Gram matrix.
-    Attained for V <= d+1 (regular simplex, 1.0) and for V = d+2 with even d. Evaluated as
-    `1/(sqrt(1+k) + sqrt(k))`, which does not cancel.
-
-    Args:
-        num_rows: V, at least 0.
-        dim: d, at least 1.
-
-    Raises:
-        TypeError, ValueError: not integers, or too small.
-    """
-    _check_counts(num_rows, dim)
-    kappa = max(0, num_rows - 1 - dim) / (dim * max(1, num_rows))
-    return 1.0 / (math.sqrt(1.0 + kappa) + math.sqrt(kappa))
-
-
-def volume_bound(num_rows: int, dim: int) -> float:
-    """Return `min(1, 1/(V^(1/d) - 1))`, a bound on `rho`.
-
-    V disjoint balls of radius `delta/2` lie in a set of diameter `D + delta`, whose volume is at
-    most that of a ball of this diameter (isodiametric inequality). Says something for V > 2^d;
-    attained for d = 1, where it is `1/(V-1)`.
-
-    Args:
-        num_rows: V, at least 0.
-        dim: d, at least 1.
-
-    Raises:
-        TypeError, ValueError: not integers, or too small.
-    """
-    _check_counts(num_rows, dim)
-    if num_rows < 2:
-        return 1.0
-    if dim == 1:
-        return 1.0 / (num_rows - 1)
-    return 1.0 / max(1.0, math.expm1(math.log(num_rows) / dim))
-
-
-def radon_bound(dim: int) -> float:
-    """Return the largest `rho` of d+2 points of R^d, which bounds it for more points too.
-
-    `1/rho = sqrt(1 + 2/d)` for even d and `sqrt(1 + 2(d+2)/(d(d+2) - 1))` for odd d: two regular
-    simplices of one edge about one centre in orthogonal subspaces. Schuette, Minimale Durchmesser
-    endlicher Punktmengen mit vorgeschriebenem Mindestabstand, Math. Ann. 150 (1963).
-
-    Args:
-        dim: d, at least 1.
-
-    Raises:
-        TypeError, ValueError: not an integer, or too small.
-    """
-    checks.check_count(dim, "dim", 1)
-    if dim % 2 == 0:
-        return 1.0 / math.sqrt(1.0 + 2.0 / dim)
-    return 1.0 / math.sqrt(1.0 + 2.0 * (dim + 2) / (dim * (dim + 2) - 1))
-
-
-def planar_bound(num_rows: int) -> float:
-    """Return the bound on `rho` in the plane: the positive root of Oler's inequality, at most 1.
-
-    A convex set of area F and perimeter L holds at most `2F/sqrt(3) + L/2 + 1` points at distances
-    of 1 or more (Oler, An inequality in the geometry of numbers, Acta Math. 105, 1961). With
-    diameter `x = 1/rho` it has `F <= pi x^2/4` and `L <= pi x`, so
-    `V <= pi/(2 sqrt 3) x^2 + pi/2 x + 1`.
-
-    Args:
-        num_rows: V, at least 0.
-
-    Raises:
-        TypeError, ValueError: not an integer, or negative.
-    """
-    checks.check_count(num_rows, "num_rows", 0)
-    others = max(1, num_rows - 1)
-    a, b = math.pi / math.sqrt(12.0), math.pi / 2.0
-    return min(1.0, (b + math.sqrt(b * b + 4.0 * a * others)) / (2.0 * others))
 
 
 @torch.no_grad()
@@ -263,11 +161,6 @@ def _upper(rows: CentredRows, dim: int) -> tuple[float, str]:
     if k < dim:
         terms.append("Frobenius" if frobenius[k] < each[k] else f"Jung on each of {dim - k}")
     return float(head[k] + tail[k]), " + ".join(terms)
-
-
-def _check_counts(num_rows: int, dim: int) -> None:
-    checks.check_count(num_rows, "num_rows", 0)
-    checks.check_count(dim, "dim", 1)
 
 
 def _check_step(A: Tensor, diameter: float, mask: Tensor | None) -> None:

@@ -1,0 +1,1 @@
+"""The steepest step of real momenta: value, certified gap and passes."""
