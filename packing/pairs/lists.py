@@ -107,7 +107,7 @@ class PairList:
         nearest = torch.full_like(self.nearest, math.inf)
         farthest = torch.zeros_like(self.farthest)
         left, start = rows.augmented[:0], -1
-        norms = rows.augmented[:, -2].contiguous()
+        norms = rows.norms.contiguous()
         count = 0
         for part in self._parts:
             if part.block.start != start:

@@ -100,7 +100,8 @@ class Total:
 
     def force(self) -> Tensor:
         """`f`, shape (n, d), in place of the sums: a view of them, to save a copy of the rows."""
-        force = self.sums[:, :-2].neg_().addcmul_(self.rows.x, self.sums[:, -1:])
+        d = self.rows.dim
+        force = self.sums[:, :d].neg_().addcmul_(self.rows.x, self.sums[:, d + 1 : d + 2])
         return force if self.near_sums is None else force.add_(self.near_sums)
 
     def add_densely(self, tile: Tile, weight: Weight) -> None:
@@ -182,6 +183,6 @@ def among(found: Tensor, close: Tensor | None) -> Tensor:
 
 def lost_digits(rows: Rows, i: Tensor, j: Tensor, q: Tensor) -> Tensor:
     """Positions of the pairs whose q is so small against the norms that products lose it."""
-    norms = rows.augmented[:, -2].contiguous()
+    norms = rows.norms.contiguous()
     small = SMALL[norms.dtype] * (norms[i] + norms[j])
     return (q < small).nonzero()[:, 0]

@@ -76,7 +76,7 @@ def sweep(rows: Rows) -> Iterator[Tile]:
         if part == columns:
             q.fill_diagonal_(math.inf)
         nearest = q.amin(1)
-        norms = left[:, -1], right[:, -2]
+        norms = rows.norms[part], rows.norms[columns]
         close = _lost(q, nearest, *norms, part == columns)
         exact = None
         if close is not None:
