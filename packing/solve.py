@@ -201,7 +201,7 @@ def _solution(
         stop += f"; {run.stop}"
     num_rows, dim = chosen.rows.shape
     return Solution(
-        update=chosen.update,
+        update=chosen.update(A, mask),
         delta=chosen.exact.delta,
         diameter=chosen.exact.diameter,
         rho=chosen.rho,
