@@ -59,7 +59,7 @@ class Tile:
 
     def at(self, flat: Tensor) -> Tensor:
         """Entries at flat indices."""
-        return self.q.view(-1)[flat]
+        return self.q.view(-1).index_select(0, flat)
 
 
 def sweep(rows: Rows) -> Iterator[Tile]:
