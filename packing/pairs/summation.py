@@ -71,13 +71,12 @@ class Total:
         """Start at zero."""
         self.rows = rows
         self.sums = torch.zeros_like(rows.augmented)
-        self.near_sums: Tensor | None = None  # forces of pairs that nearly coincide
+        self.pushes = self.sums[:, : rows.dim]  # forces known by themselves go here, negated
 
     def force(self) -> Tensor:
         """`f`, shape (n, d), in place of the sums: a view of them, to save a copy of the rows."""
         d = self.rows.dim
-        force = self.sums[:, :d].neg_().addcmul_(self.rows.x, self.sums[:, d + 1 : d + 2])
-        return force if self.near_sums is None else force.add_(self.near_sums)
+        return self.sums[:, :d].neg_().addcmul_(self.rows.x, self.sums[:, d + 1 : d + 2])
 
     def add_densely(self, tile: Tile, weight: Weight) -> None:
         """Sum a whole tile; inactive pairs rely on a weight that vanishes there."""
@@ -124,7 +123,7 @@ class Total:
         w = torch.where(pairs.q > 0, w, 0)
         for i, j, c in zip(pairs.i.split(step), pairs.j.split(step), w.split(step), strict=True):
             push = self.rows.differences(i, j).mul_(c[:, None]).to(self.sums.dtype)
-            self._extra().index_add_(0, i, push).index_add_(0, j, push, alpha=-1)
+            self.pushes.index_add_(0, i, push, alpha=-1).index_add_(0, j, push)
 
     def add_exactly(self, tile: Tile, weight: Weight, near: float, far: float) -> int:
         """Sum a crowded tile in float64; the count of the active pairs."""
@@ -134,17 +133,11 @@ class Total:
             live.fill_diagonal_(False)
         W = torch.where(live, weight(tile.q).double(), 0.0)
         x, y = self.rows.centred(tile.block), self.rows.centred(tile.columns)
-        extra = self._extra()
-        extra[tile.block] += x * W.sum(1, keepdim=True) - W @ y
+        self.pushes[tile.block] -= x * W.sum(1, keepdim=True) - W @ y
         if not tile.diagonal:
-            extra[tile.columns] += y * W.sum(0)[:, None] - W.T @ x
+            self.pushes[tile.columns] -= y * W.sum(0)[:, None] - W.T @ x
         zero = int((tile.exact == 0).sum()) if near >= 0 or far <= 0 else 0
         return (int(live.sum()) + zero) // (2 if tile.diagonal else 1)
-
-    def _extra(self) -> Tensor:
-        if self.near_sums is None:
-            self.near_sums = self.sums.new_zeros(len(self.rows), self.rows.dim)
-        return self.near_sums
 
 
 def among(found: Tensor, close: Tensor | None) -> Tensor:
