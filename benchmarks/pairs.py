@@ -161,6 +161,12 @@ def report(console: Console, shape: tuple[int, int], seconds: dict[str, list[flo
     return figures
 
 
+def write(result: dict[str, object], path: Path) -> None:
+    """Keep what has been measured so far."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")
+
+
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description="All-pairs passes against a bare product.")
@@ -176,11 +182,11 @@ def main() -> None:
         for shape in QUICK if options.quick else SHAPES:
             seconds = measure(methods(*shape), options.rounds)
             result[f"{shape[0]}x{shape[1]}"] = report(console, shape, seconds)
+            write(result, options.out)
         for name, S in ({} if options.quick else structured()).items():
             tasks = {"bare product": partial(bare, S), f"extremes, {name}": partial(extremes, S)}
             result[name] = report(console, (len(S), S.shape[1]), measure(tasks, options.rounds))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+            write(result, options.out)
     console.print(f"written to {options.out}")
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from packing.rows import powers_of_two
+
 CHUNK = 1 << 16
 """Entries handled at a time in float64: half a megabyte, to stay in a CPU's cache."""
 WIDE_CHUNK = 1 << 22
@@ -174,17 +176,14 @@ def power_of_two(peak: float) -> int:
     """
     if not math.isfinite(peak):
         raise ValueError(f"S has an entry that is not finite (largest magnitude {peak}): mask it")
-    return math.frexp(peak)[1] if peak > 0 else 0
+    return math.frexp(peak)[1]
 
 
 def shift_down(X: Tensor, exponent: int) -> Tensor:
     """`X * 2^-exponent`, in place and exact in float64, for exponents beyond float64's own too."""
-    if exponent == 0:
-        return X
-    half = exponent // 2
-    if abs(exponent) > 1000:
-        return X.mul_(2.0**-half).mul_(2.0 ** (half - exponent))
-    return X.mul_(2.0**-exponent)
+    for factor in powers_of_two(-exponent):
+        X.mul_(factor)
+    return X
 
 
 def unscale(q: float, exponent: int) -> float:

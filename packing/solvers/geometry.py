@@ -97,27 +97,32 @@ class Shell:
     def restore_(
         self, rows: Tensor, diameter: float, floor: float, strain: float = STRAIN
     ) -> Tensor:
-        """The least move along `B` that brings `<A,X>` to the goal, by bisection."""
+        """The least move along `B` that brings `<A,X>` to the goal, by bisection.
+
+        The bisection stays on the device: waiting for it 40 times would cost a GPU more than the
+        sums.
+        """
         along = row_inner(self.momentum, rows).double()
         square = row_norms(rows).square_()
         pull = self.radii * self.norms.clamp_min(1e-300).pow(-PULL) * (self.norms > 0)
 
-        def inner(t: float) -> float:
+        def inner(t: Tensor) -> Tensor:
             # <a_i, x_i + t b_i> over its length, b_i = pull_i a_i, from scalars per row
             bent = t * pull
             length = (square + bent * (2 * along + bent * self.norms**2)).clamp_min(1e-60).sqrt()
-            return float(((along + bent * self.norms**2) * self.rescale(length)).sum())
+            return ((along + bent * self.norms**2) * self.rescale(length)).sum()
 
-        now = inner(0.0)
+        low, high = along.new_zeros(()), along.new_ones(())
+        now = float(inner(low))
         goal = self.goal(now, diameter, floor, strain)
         if now >= goal:
             return rows
-        low, high = 0.0, 1.0
-        while inner(high) < goal and high < 1e30:
+        while bool((inner(high) < goal) & (high < 1e30)):
             low, high = high, 2 * high
         for _ in range(40):
             middle = (low + high) / 2
-            low, high = (middle, high) if inner(middle) < goal else (low, middle)
+            short = inner(middle) < goal
+            low, high = torch.where(short, middle, low), torch.where(short, high, middle)
         bent = (high * pull).to(rows.dtype)[:, None]
         return self.retract_(rows.addcmul_(bent, self.momentum))
 
