@@ -16,6 +16,7 @@ import math
 import platform
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,8 @@ from benchmarks.iterates import late_iterate
 from benchmarks.machine import cpu
 from benchmarks.products import bare
 from packing.pairs import PairList, extremes, forces, soft_extremes
+from packing.pairs.rows import prepare
+from packing.pairs.sweep import sweep
 from packing.solvers.projected_gradient import hinge
 
 SHAPES = ((8192, 256), (16384, 768))
@@ -94,6 +97,7 @@ def methods(V: int, d: int) -> dict[str, Callable[[], object]]:
     chosen[f"forces, pass {PASSES} of a solve ({share:.2%})"] = lambda: forces(
         late.rows, hinge(late.near, late.far), **ends
     )
+    chosen["forces, tiles of q alone"] = lambda: deque(sweep(prepare(tied, exponent=0)), maxlen=0)
     for share in SHARES:
         reach = reach_of(tied, share)
         push = hinge(reach, math.inf)
@@ -179,13 +183,13 @@ def main() -> None:
         console = Console(width=120)
         result: dict[str, object] = {"facts": facts()}
         console.print(result["facts"])
-        for shape in QUICK if options.quick else SHAPES:
-            seconds = measure(methods(*shape), options.rounds)
-            result[f"{shape[0]}x{shape[1]}"] = report(console, shape, seconds)
-            write(result, options.out)
         for name, S in ({} if options.quick else structured()).items():
             tasks = {"bare product": partial(bare, S), f"extremes, {name}": partial(extremes, S)}
             result[name] = report(console, (len(S), S.shape[1]), measure(tasks, options.rounds))
+            write(result, options.out)
+        for shape in QUICK if options.quick else SHAPES:
+            seconds = measure(methods(*shape), options.rounds)
+            result[f"{shape[0]}x{shape[1]}"] = report(console, shape, seconds)
             write(result, options.out)
     console.print(f"written to {options.out}")
 
