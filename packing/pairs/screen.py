@@ -105,6 +105,8 @@ class NarrowScreen(Screen):
     def _subtract(self, norms: Tensor, rows: slice, columns: slice) -> None:
         right = self.right[columns]
         if norms.is_cuda:
+            # asked for float32, partial sums are in float32 even where the user lets cuBLAS reduce
+            # in the output's type (allow_fp16_reduced_precision_reduction)
             norms.sub_(torch.mm(self._left, right.T, out_dtype=norms.dtype), alpha=2)
             return
         # A CPU rounds the product itself to the narrow format, once more.
