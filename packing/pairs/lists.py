@@ -85,12 +85,10 @@ class PairList:
         """Whether every active pair of `S` is certainly listed, O(V d)."""
         if S.shape != self.start.shape or len(S) < 2:
             return S.shape == self.start.shape
-        moved = torch.cat(
-            [
-                (a.double() - b.double()).norm(dim=1)
-                for a, b in zip(S.detach().split(1024), self.start.split(1024), strict=True)
-            ]
-        )
+        moved = S.new_zeros(len(S), dtype=torch.float64)
+        blocks = zip(moved.split(1024), S.detach().split(1024), self.start.split(1024), strict=True)
+        for part, a, b in blocks:
+            part.copy_((a.double() - b.double()).norm(dim=1))
         return float(moved.topk(2).values.sum()) * (1 + 2.0**-40) <= self.reach
 
     def forces(self, S: Tensor, weight: Weight) -> Forces:

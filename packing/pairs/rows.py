@@ -91,12 +91,10 @@ class Rows:
 
     def distances(self, i: Tensor, j: Tensor) -> Tensor:
         """`||s_i - s_j||^2` scaled, by direct differences, shape (k,), float64."""
-        step = self.step
-        parts = [
-            self.differences(a, b).square_().sum(1)
-            for a, b in zip(i.split(step), j.split(step), strict=True)
-        ]
-        return torch.cat(parts)
+        q, step = self.squares.new_zeros(len(i)), self.step
+        for part, a, b in zip(q.split(step), i.split(step), j.split(step), strict=True):
+            part.copy_(self.differences(a, b).square_().sum(1))
+        return q
 
     def pair(self, i: int, j: int) -> tuple[int, int]:
         """A pair of participating rows as rows of the source, in order."""

@@ -20,6 +20,9 @@ from packing.cloud import jung_radius
 
 STRAIN = 0.9
 """Part of the largest `<A,X>` up to which a floor is restored at once on the way."""
+ROWS = 1024
+"""Rows handled at a time. What comes of a block is written in its place at once: kept until the
+end between the blocks it would keep the allocator from using their memory again."""
 PULL = 0.75
 """Power of the row norm that weighs a row in the metric of the projection."""
 
@@ -55,14 +58,18 @@ class Geometry(Protocol):
 
 def row_inner(x: Tensor, y: Tensor) -> Tensor:
     """`<x_i, y_i>` for each row, shape (n,), a block of rows at a time."""
-    blocks = zip(x.split(1024), y.split(1024), strict=True)
-    return torch.cat([(a * b).sum(dim=1) for a, b in blocks])
+    inner = x.new_zeros(len(x))
+    for part, a, b in zip(inner.split(ROWS), x.split(ROWS), y.split(ROWS), strict=True):
+        part.copy_((a * b).sum(dim=1))
+    return inner
 
 
 def row_norms(rows: Tensor) -> Tensor:
     """`||x_i||` in float64, shape (n,); no square overflows or underflows in a float32 cloud."""
-    blocks = [torch.linalg.vector_norm(b, dim=1, dtype=torch.float64) for b in rows.split(1024)]
-    return torch.cat(blocks)
+    norms = rows.new_zeros(len(rows), dtype=torch.float64)
+    for part, block in zip(norms.split(ROWS), rows.split(ROWS), strict=True):
+        part.copy_(torch.linalg.vector_norm(block, dim=1, dtype=torch.float64))
+    return norms
 
 
 class Shell:
