@@ -4,14 +4,14 @@
 
 One exact pass, one gradient pass (the first of the default solver, when most pairs are wrong) and a
 solve of four passes, on a momentum-like cloud. One thread, processor time. The bare float32 product
-`S S^T` is timed on every eighth block of rows before, between and after, and scaled up.
+`S S^T` is timed on every eighth block of rows before, between and after, and scaled up. Memory is
+resident memory (Linux) above what was held when the task began, the input included in that.
 """
 
 import datetime
 import json
 import math
 import platform
-import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,26 +22,19 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from benchmarks.clouds import real_like
-from benchmarks.machine import cpu
+from benchmarks.machine import cpu, with_peak
+from benchmarks.products import bare
 from packing import solve
 from packing.pairs import extremes
 from packing.solvers.geometry import Shell
 from packing.solvers.projected_gradient import ProjectedGradient
 
 
-def bare(S: Tensor) -> float:
+def product_seconds(S: Tensor) -> float:
     """Processor seconds of one product of all rows with all rows, from every eighth block."""
     began = time.process_time()
-    blocks = S.split(1024)[::8]
-    for rows in blocks:
-        for columns in S.split(1024):
-            torch.mm(rows, columns.T)
-    return (time.process_time() - began) * len(S) / sum(len(b) for b in blocks)
-
-
-def peak() -> float:
-    """Largest resident set so far, MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    share = bare(S, every=8)
+    return (time.process_time() - began) / share
 
 
 def main(rows: int = 50257, dim: int = 768, out: Path = Path("benchmarks/large.json")) -> None:
@@ -58,24 +51,23 @@ def main(rows: int = 50257, dim: int = 768, out: Path = Path("benchmarks/large.j
         "dim": dim,
         "figures": {},
     }
-    units = [bare(S)]
+    units = [product_seconds(S)]
     tasks: dict[str, Callable[[], object]] = {
         "exact pass": lambda: extremes(S),
         "gradient pass": lambda: ProjectedGradient().visit(Shell(S).start(), 1.05, math.inf, 0.0),
         "solve, 4 passes": lambda: solve(S, passes=4),
     }
-    start = peak()
     for name, task in tasks.items():
         began = time.process_time()
-        found = task()
+        found, peak = with_peak(task)
         seconds = time.process_time() - began
-        units.append(bare(S))
+        units.append(product_seconds(S))
         unit = (units[-1] + units[-2]) / 2
         figures = {
             "seconds": round(seconds, 1),
             "bare_product_seconds": round(unit, 1),
             "bare_products": round(seconds / unit, 2),
-            "peak_above_input_MiB": round(peak() - start),
+            "peak_above_input_MiB": round(peak),
         }
         if name.startswith("solve"):
             figures |= {k: getattr(found, k) for k in ("rho", "alignment", "passes", "met")}

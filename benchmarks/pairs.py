@@ -1,6 +1,6 @@
 """All-pairs passes against the bare product `S S^T` and against peers, in the same run.
 
-    python -m benchmarks.pairs [--quick] [--large] [--out FILE]
+    python -m benchmarks.pairs [--quick] [--out FILE]
 
 Every figure is a ratio of medians of processor time: waiting for a busy machine does not count, and
 the methods take turns, round after round, so that what other load does to caches and clock falls on
@@ -14,13 +14,13 @@ import importlib.metadata
 import json
 import math
 import platform
-import resource
 import statistics
-import subprocess
-import sys
 import time
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -29,27 +29,28 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from benchmarks.clouds import CACHE, hinge, natural, optimised, reach_of, real_like
+from benchmarks.clouds import CACHE, natural, optimised, reach_of, real_like, structured
+from benchmarks.iterates import late_iterate
 from benchmarks.machine import cpu
+from benchmarks.products import bare
 from packing.pairs import PairList, extremes, forces, soft_extremes
+from packing.pairs.rows import prepare
+from packing.pairs.sweep import sweep
+from packing.solvers.projected_gradient import hinge
 
 SHAPES = ((8192, 256), (16384, 768))
 QUICK = ((2048, 128),)
-LARGE = (50257, 768)
 SHARE = 0.01
-"""Active pairs in the list measurements."""
+"""Active pairs of the pair list."""
+SHARES = (0.005, 0.01, 0.02, 0.05)
+"""Active pairs of the gradient passes."""
+PASSES = 24
+"""Passes of the solver up to its late iterate."""
 LACKS = {
     "torch.cdist": "pairs, exact values, gradient",
     "sklearn": "maximum, gradient, certificate (float64 products)",
     "faiss": "maximum, self-exclusion, gradient, certificate, symmetry",
 }
-
-
-def bare(S: Tensor) -> None:
-    """The unit: every block of `S S^T`, nothing kept."""
-    for rows in S.split(1024):
-        for columns in S.split(1024):
-            torch.mm(rows, columns.T)
 
 
 def cdist(S: Tensor) -> tuple[float, float]:
@@ -85,19 +86,26 @@ def faiss_nearest(S: Tensor) -> float:
 
 def methods(V: int, d: int) -> dict[str, Callable[[], object]]:
     """What is measured at one shape, by name; the unit comes first."""
-    clouds = {"natural": natural(V, d), "real-like": real_like(V, d), "optimised": optimised(V, d)}
-    random, tied = clouds["natural"], clouds["optimised"]
+    kinds = {"natural": natural(V, d), "real-like": real_like(V, d), "optimised": optimised(V, d)}
+    random, tied = kinds["natural"], kinds["optimised"]
     chosen: dict[str, Callable[[], object]] = {"bare product": lambda: bare(random)}
-    for name, S in clouds.items():
+    for name, S in kinds.items():
         chosen[f"extremes, {name}"] = lambda S=S: extremes(S, impl="blocked")
-    for share in (SHARE / 2, SHARE, 2 * SHARE):
+    late = late_iterate(kinds["real-like"] - kinds["real-like"].mean(0), PASSES)
+    ends: dict[str, Any] = {"near": late.near**2, "far": late.far**2}
+    share = forces(late.rows, hinge(late.near, late.far), **ends).pairs / (V * (V - 1) / 2)
+    chosen[f"forces, pass {PASSES} of a solve ({share:.2%})"] = lambda: forces(
+        late.rows, hinge(late.near, late.far), **ends
+    )
+    chosen["forces, tiles of q alone"] = lambda: deque(sweep(prepare(tied, exponent=0)), maxlen=0)
+    for share in SHARES:
         reach = reach_of(tied, share)
-        push = hinge(reach)
-        chosen[f"forces, {share:.1%} listed, optimised"] = lambda push=push, reach=reach: forces(
+        push = hinge(reach, math.inf)
+        chosen[f"forces, {share:.1%} of pairs, optimised"] = lambda push=push, reach=reach: forces(
             tied, push, near=reach**2, far=math.inf
         )
     reach = reach_of(tied, SHARE)
-    push = hinge(reach)
+    push = hinge(reach, math.inf)
     kept = PairList(tied, near=reach**2, far=math.inf, skin=0.005)
     chosen["PairList, build"] = lambda: PairList(tied, near=reach**2, far=math.inf, skin=0.005)
     chosen[f"PairList, forces, {kept.pairs / (V * (V - 1) / 2):.1%}"] = lambda: kept.forces(
@@ -123,27 +131,6 @@ def measure(chosen: dict[str, Callable[[], object]], rounds: int) -> dict[str, l
             run()
             seconds[name].append(time.process_time() - start)
     return seconds
-
-
-def peak_memory(what: str) -> float:
-    """MiB that a method needs above its input at `LARGE`, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.pairs", "--peak", what]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def measure_peak(what: str) -> None:
-    """Print what `peak_memory` reads."""
-    small = natural(2048, LARGE[1])
-    S = torch.randn(LARGE, generator=torch.Generator().manual_seed(0))
-    run = {
-        "extremes": lambda S: extremes(S),
-        "forces": lambda S: forces(S, torch.reciprocal, near=1370.0, far=1710.0),
-        "dense": lambda S: forces(S, torch.reciprocal),
-    }[what]
-    run(small)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    run(S)
-    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 
 
 def facts() -> dict[str, str]:
@@ -178,32 +165,32 @@ def report(console: Console, shape: tuple[int, int], seconds: dict[str, list[flo
     return figures
 
 
+def write(result: dict[str, object], path: Path) -> None:
+    """Keep what has been measured so far."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")
+
+
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description="All-pairs passes against a bare product.")
     parser.add_argument("--quick", action="store_true", help="one small shape, a minute")
-    parser.add_argument("--large", action="store_true", help="also the peak memory at 50257 x 768")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=CACHE / "pairs.json")
-    parser.add_argument("--peak", help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(1)
     with threadpool_limits(1):
-        if options.peak:
-            measure_peak(options.peak)
-            return
         console = Console(width=120)
         result: dict[str, object] = {"facts": facts()}
         console.print(result["facts"])
+        for name, S in ({} if options.quick else structured()).items():
+            tasks = {"bare product": partial(bare, S), f"extremes, {name}": partial(extremes, S)}
+            result[name] = report(console, (len(S), S.shape[1]), measure(tasks, options.rounds))
+            write(result, options.out)
         for shape in QUICK if options.quick else SHAPES:
             seconds = measure(methods(*shape), options.rounds)
             result[f"{shape[0]}x{shape[1]}"] = report(console, shape, seconds)
-        if options.large:
-            peaks = {what: peak_memory(what) for what in ("extremes", "forces", "dense")}
-            console.print("peak memory above the input at 50257 x 768, MiB", peaks)
-            result["peak MiB"] = peaks
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+            write(result, options.out)
     console.print(f"written to {options.out}")
 
 

@@ -17,23 +17,31 @@ from packing.rows import CentredRows, times_power_of_two
 
 
 class Certified(NamedTuple):
-    """An update, its exact figures, and the rows that it was made of."""
+    """Rows, the scale that makes an update of them, and the exact figures of that update.
 
-    update: Tensor
-    """Shape (V, d), dtype of the momentum, zero in rows that the mask leaves out."""
-    exact: Extremes
-    """Of the update as returned."""
-    alignment: float
-    cosine: float
+    The update itself is made on demand: one cloud less in memory while others are certified.
+    """
+
     rows: Tensor
     rows_diameter: float
     """Exact diameter of `rows`."""
+    factor: float
+    """The update is `factor * 2**exponent` times the rows, centred."""
+    exponent: int
+    exact: Extremes
+    """Of the update."""
+    alignment: float
+    cosine: float
     passes: int
 
     @property
     def rho(self) -> float:
         """Separation over diameter, 0.0 if all rows are equal."""
         return self.exact.delta / self.exact.diameter if self.exact.diameter > 0 else 0.0
+
+    def update(self, A: Tensor, mask: Tensor | None) -> Tensor:
+        """Shape (V, d), dtype of the momentum, zero in rows that the mask leaves out."""
+        return _scaled(self.rows, A, mask, self.factor, self.exponent)
 
 
 def certify(rows: Tensor, A: Tensor, mask: Tensor | None, diameter: float) -> Certified:
@@ -62,20 +70,21 @@ def certify(rows: Tensor, A: Tensor, mask: Tensor | None, diameter: float) -> Ce
         if exact.diameter <= diameter:
             break
         factor *= diameter / exact.diameter * (1 - torch.finfo(A.dtype).eps / 8)
+        del update
     alignment = cloud.alignment(A, update, mask, diameter=exact.diameter)
-    return Certified(update, exact, alignment, cloud.cosine(A, update, mask), rows, spread, passes)
+    cosine = cloud.cosine(A, update, mask)
+    return Certified(rows, spread, factor, exponent, exact, alignment, cosine, passes)
 
 
 def _scaled(rows: Tensor, A: Tensor, mask: Tensor | None, factor: float, exponent: int) -> Tensor:
     """`factor * 2**exponent * rows`, centred, in the shape and dtype of `A`."""
     centred = CentredRows(rows)
-    part = rows.new_empty(rows.shape, dtype=A.dtype)
+    update = torch.zeros(A.shape, dtype=A.dtype, device=A.device)
+    take_part = None if mask is None else mask.nonzero()[:, 0]
     at = 0
     for block in centred:
-        part[at : at + len(block)] = times_power_of_two(block * factor, centred.exponent + exponent)
+        part = slice(at, at + len(block))
+        made = times_power_of_two(block * factor, centred.exponent + exponent).to(A.dtype)
+        update[part if take_part is None else take_part[part]] = made
         at += len(block)
-    if mask is None:
-        return part
-    update = torch.zeros_like(A)
-    update[mask] = part
     return update

@@ -176,7 +176,7 @@ def measured(M: Tensor, info: MatrixInfo) -> dict[str, Any]:
         },
         "stable_rank": (sigma.square().sum() / sigma[0].square()).item(),
         "effective_rank": torch.special.entr(shares).sum().exp().item(),
-        "equal_rows": _equal_rows(M),
+        "equal_rows": equal_rows(M),
     }
 
 
@@ -222,7 +222,7 @@ def _width(given: Mapping[str, Any]) -> int:
     return given["shape"][1 if given["orientation"] == "rows" else 0]
 
 
-def _equal_rows(M: Tensor) -> int:
+def equal_rows(M: Tensor) -> int:
     """Return how many rows have exactly the entries of another row; -0.0 is 0.0."""
     wide = (M if M.dtype == torch.float64 else M.float()) + 0.0
     _, counts = torch.unique(wide, dim=0, return_counts=True)

@@ -4,6 +4,7 @@ Sums over the rows of a cloud of any dtype are taken from these blocks, so that 
 the cloud is made and no square overflows or underflows.
 """
 
+import math
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -22,10 +23,22 @@ FloatOrTensor = TypeVar("FloatOrTensor", float, Tensor)
 def times_power_of_two(x: FloatOrTensor, exponent: int) -> FloatOrTensor:
     """Return `x * 2**exponent`, rounded only where the result leaves the normal range.
 
-    `|exponent|` up to 2044; two factors, as one alone may not be representable.
+    `|exponent|` up to 2044.
     """
+    for factor in powers_of_two(exponent):
+        x = x * factor
+    return x
+
+
+def powers_of_two(exponent: int) -> tuple[float, ...]:
+    """Return floats whose product is `2**exponent`: two where one alone may not be representable.
+
+    `|exponent|` up to 2044; none for 0.
+    """
+    if abs(exponent) <= 1000:
+        return (2.0**exponent,) if exponent else ()
     half = exponent // 2
-    return x * 2.0**half * 2.0 ** (exponent - half)
+    return 2.0**half, 2.0 ** (exponent - half)
 
 
 def magnitude(S: Tensor, mask: Tensor | None = None) -> int:
@@ -42,7 +55,7 @@ def magnitude(S: Tensor, mask: Tensor | None = None) -> int:
         if block.numel():
             low, high = torch.aminmax(block)
             largest = max(largest, -low.item(), high.item())
-    return int(torch.frexp(torch.tensor(largest, dtype=torch.float64)).exponent)
+    return math.frexp(largest)[1]
 
 
 class CentredRows:

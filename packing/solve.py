@@ -21,7 +21,15 @@ from packing.minimal import check_small
 from packing.rows import CentredRows
 from packing.solution import FloorNotMet, Progress, Solution
 from packing.solvers.exact.separate import separate_exactly
-from packing.solvers.geometry import Ball, Geometry, Onion, Shell, row_inner, row_norms
+from packing.solvers.geometry import (
+    ROWS,
+    Ball,
+    Geometry,
+    Onion,
+    Shell,
+    row_inner,
+    row_norms,
+)
 from packing.solvers.guttman import Guttman
 from packing.solvers.projected_gradient import ProjectedGradient
 from packing.solvers.separation import Agreement, Limits, Measure, Method, Run, separate
@@ -253,7 +261,7 @@ def _solution(
         stop += f"; {run.stop}"
     num_rows, dim = chosen.rows.shape
     return Solution(
-        update=chosen.update,
+        update=chosen.update(A, mask),
         delta=chosen.exact.delta,
         diameter=chosen.exact.diameter,
         rho=chosen.rho,
@@ -315,8 +323,10 @@ def _agreement(momentum: Tensor, measure: str) -> Measure:
 
     def agree(rows: Tensor, diameter: float) -> Agreement:
         inner = float(row_inner(momentum, rows).double().sum())
-        sums = [block.sum(dim=0, dtype=torch.float64) for block in rows.split(1024)]
-        mean = torch.stack(sums).sum(dim=0) / len(rows)
+        mean = rows.new_zeros(rows.shape[1], dtype=torch.float64)
+        for block in rows.split(ROWS):
+            mean += block.sum(dim=0, dtype=torch.float64)
+        mean /= len(rows)
         square = float(row_norms(rows).square().sum()) - len(rows) * float(mean @ mean)
         alignment = inner / (diameter * unit) if diameter > 0 else 0.0
         cosine = inner / (size * math.sqrt(square)) if square > 0 else 0.0

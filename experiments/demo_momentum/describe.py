@@ -8,6 +8,7 @@ import typer
 from torch import Tensor
 
 from experiments.demo_momentum import store
+from packing.report import equal_rows
 
 QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 SINGULAR_VALUES = (1, 2, 3, 5, 10, 20, 50, 128)
@@ -25,12 +26,6 @@ def best_cosines(momentum: Tensor) -> Tensor:
     rows = torch.nn.functional.normalize(momentum.double(), dim=1)
     cosines = rows @ rows.T
     return cosines.fill_diagonal_(-1.0).amax(dim=1)
-
-
-def equal_rows(momentum: Tensor) -> int:
-    """Return how many rows of `momentum`, shape (V, d), have exactly the entries of another row."""
-    _, counts = torch.unique(momentum, dim=0, return_counts=True)
-    return int(counts[counts > 1].sum())
 
 
 def describe(momentum: Tensor) -> dict[str, str]:

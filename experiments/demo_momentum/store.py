@@ -8,13 +8,14 @@ normal numbers: a power of two in front would gain nothing. `rounding_errors` me
 """
 
 import math
-import os
 from pathlib import Path
 
 import torch
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
+
+from packing.io import replacing
 
 SHIPPED = Path(__file__).parents[2] / "packing" / "data" / "momentum.safetensors"
 
@@ -54,9 +55,8 @@ def rounding_errors(stored: Tensor, exact: Tensor) -> Tensor:
 def write(stored: Tensor, metadata: dict[str, str], *, path: Path) -> None:
     """Write `stored` as the tensor "momentum" of `path`, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(save({"momentum": stored}, metadata=metadata))
-    os.replace(partial, path)
+    with replacing(path) as file:
+        file.write(save({"momentum": stored}, metadata=metadata))
 
 
 def read(path: Path = SHIPPED) -> tuple[Tensor, dict[str, str]]:

@@ -11,7 +11,6 @@ stopped.
 """
 
 import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.model import GPT
+from packing.io import replacing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +181,5 @@ def _identity(tokens: Tensor, config: TrainConfig) -> dict[str, object]:
 def _save(state: dict[str, object], path: Path) -> None:
     """Write so that a run killed while writing leaves the checkpoint before this one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    torch.save(state, partial)
-    os.replace(partial, path)
+    with replacing(path) as file:
+        torch.save(state, file)

@@ -97,14 +97,13 @@ def forces(
     near: float = math.inf,
     far: float = 0.0,
     impl: str = "auto",
-    max_pairs: int | None = None,
 ) -> Forces:
     """Pairwise forces `f_i = sum_{j != i} w(q_ij) (s_i - s_j)` in one pass over all pairs.
 
     A pair is active if `q <= near` or `q >= far`; the defaults make every pair active. For the
-    near side alone pass `far=math.inf`. Where few pairs of a tile are active they are listed and
-    summed by a sparse product, else the tile is summed densely. Equal rows exert nothing on one
-    another, whatever `weight(0)` is.
+    near side alone pass `far=math.inf`. Where few pairs of a tile are active they are summed by a
+    sparse product, else the tile is summed densely. Equal rows exert nothing on one another,
+    whatever `weight(0)` is.
 
     Args:
         S: Rows, shape (V, d), any floating dtype. Squared distances must not leave the range of
@@ -114,21 +113,20 @@ def forces(
         near: Upper end of the near side, in q.
         far: Lower end of the far side, in q.
         impl: As in `extremes`.
-        max_pairs: Most pairs "blocked" holds listed at a time, about 80 bytes each; None for
-            2^21, 0 to sum every tile that has an active pair densely.
 
     Returns:
         Forces, and each row's nearest and farthest q, in the working dtype. Distances carry its
         rounding as products do down to `q = 0.001 (||s_i||^2 + ||s_j||^2)`, rows centred, and are
         taken from direct differences below (in float64 from 1e-6). A lower
-        `torch.get_float32_matmul_precision()` loosens that where the device heeds it.
+        `torch.get_float32_matmul_precision()` loosens that where the device heeds it. The same on
+        every call, but for forces of rows that nearly coincide on a GPU: those are added there in
+        no fixed order unless `torch.use_deterministic_algorithms` is on.
 
     Raises:
         ValueError: As in `extremes`.
     """
     _check(S, None)
-    module = _implementation(impl, S)
-    return module.forces(S, weight, near=near, far=far, max_pairs=max_pairs)
+    return _implementation(impl, S).forces(S, weight, near=near, far=far)
 
 
 def _implementation(impl: str, S: Tensor) -> ModuleType:

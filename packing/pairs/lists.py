@@ -6,6 +6,7 @@ unlisted pair can have become active, so forces need the list alone (Verlet, Phy
 """
 
 import math
+import warnings
 
 import torch
 from torch import Tensor
@@ -84,12 +85,10 @@ class PairList:
         """Whether every active pair of `S` is certainly listed, O(V d)."""
         if S.shape != self.start.shape or len(S) < 2:
             return S.shape == self.start.shape
-        moved = torch.cat(
-            [
-                (a.double() - b.double()).norm(dim=1)
-                for a, b in zip(S.detach().split(1024), self.start.split(1024), strict=True)
-            ]
-        )
+        moved = S.new_zeros(len(S), dtype=torch.float64)
+        blocks = zip(moved.split(1024), S.detach().split(1024), self.start.split(1024), strict=True)
+        for part, a, b in blocks:
+            part.copy_((a.double() - b.double()).norm(dim=1))
         return float(moved.topk(2).values.sum()) * (1 + 2.0**-40) <= self.reach
 
     def forces(self, S: Tensor, weight: Weight) -> Forces:
@@ -107,14 +106,12 @@ class PairList:
         nearest = torch.full_like(self.nearest, math.inf)
         farthest = torch.zeros_like(self.farthest)
         left, start = rows.augmented[:0], -1
-        norms = rows.augmented[:, -2].contiguous()
+        norms = rows.norms.contiguous()
         count = 0
         for part in self._parts:
             if part.block.start != start:
                 left, start = rows.left(part.block), part.block.start
-            pattern = part.matrix(torch.zeros(len(part), dtype=left.dtype, device=left.device))
-            right = rows.augmented[part.columns].T
-            q = torch.sparse.sampled_addmm(pattern, left, right, beta=0).values()
+            q = _distances(part, left, rows.augmented[part.columns])
             places = (part.block, part.i.long()), (part.columns, part.j.long())
             size = sum(norms[block][at] for block, at in places)
             lost = (q < SMALL[q.dtype] * size).nonzero()[:, 0]
@@ -127,6 +124,18 @@ class PairList:
             count += int(((q <= self.near) | (q >= self.far)).sum())
             total.add_sparsely(part, q, lost, weight)
         return Forces(total.force(), nearest, farthest, count)
+
+
+def _distances(part: Part, left: Tensor, right: Tensor) -> Tensor:
+    """Entries of `left right^T` at the pairs of a part, shape (k,)."""
+    numbers = torch.arange(len(left) + 1, dtype=torch.int32, device=left.device)
+    starts = torch.searchsorted(part.i, numbers, out_int32=True)
+    zeros = torch.zeros(len(part), dtype=left.dtype, device=left.device)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        shape = len(left), len(right)
+        pattern = torch.sparse_csr_tensor(starts, part.j, zeros, shape, check_invariants=False)
+    return torch.sparse.sampled_addmm(pattern, left, right.T, beta=0).values()
 
 
 def _qualified(tile: Tile, slack: Tensor, low: float, high: float) -> Tensor:

@@ -57,12 +57,12 @@ def forces(
     *,
     near: float = math.inf,
     far: float = 0.0,
-    max_pairs: int | None = None,
 ) -> Forces:
-    """Pairwise forces over every pair; see `packing.pairs.forces`. Nothing is listed here."""
-    del max_pairs
+    """Pairwise forces over every pair; see `packing.pairs.forces`."""
     dtype = working_dtype(S)
     X = S.detach().double()
+    if X.numel():
+        power_of_two(float(X.abs().max()))  # refuses what is not finite
     q = _squares(X)
     farthest = q.amax(1) if len(q) else q.new_zeros(0)
     nearest = q.fill_diagonal_(math.inf).amin(1) if len(q) else q.new_zeros(0)

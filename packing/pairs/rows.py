@@ -12,10 +12,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from packing.rows import powers_of_two
+
 CHUNK = 1 << 16
 """Entries handled at a time in float64: half a megabyte, to stay in a CPU's cache."""
 WIDE_CHUNK = 1 << 22
 """The same on other devices: 32 MiB, so that starting a kernel costs little against running it."""
+ALIGNED = 4
+"""Augmented rows are as long as a multiple of this: a GPU's matrix units load 16 bytes at once."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Rows:
     mean: Tensor
     """Mean of the scaled rows, shape (d,), float64."""
     augmented: Tensor
-    """`[x, ||s - mean||^2, 1]`, shape (n, d+2), working dtype, rounded from float64."""
+    """`[x, ||s - mean||^2, 1]`, shape (n, d+2) and zero columns, working dtype, from float64."""
     squares: Tensor
     """`||s_i - mean||^2` before rounding, shape (n,), float64."""
 
@@ -55,10 +59,14 @@ class Rows:
         """Centred rows, shape (n, d), working dtype; a view of `augmented`."""
         return self.augmented[:, : self.dim]
 
+    @property
+    def norms(self) -> Tensor:
+        """`||s - mean||^2`, shape (n,), working dtype; a view of `augmented`."""
+        return self.augmented[:, self.dim]
+
     def left(self, part: slice) -> Tensor:
         """`[-2x, 1, ||x||^2]`, whose product with `augmented` is the squared distance."""
-        rows = self.augmented[part]
-        return torch.cat([-2 * rows[:, :-2], rows[:, -1:], rows[:, -2:-1]], 1)
+        return left_factor(self.augmented[part], self.dim, self.norms[part])
 
     def given(self, which: Tensor | slice) -> Tensor:
         """Rows as given, shape (k, d); a view of the source where it can be."""
@@ -83,12 +91,10 @@ class Rows:
 
     def distances(self, i: Tensor, j: Tensor) -> Tensor:
         """`||s_i - s_j||^2` scaled, by direct differences, shape (k,), float64."""
-        step = self.step
-        parts = [
-            self.differences(a, b).square_().sum(1)
-            for a, b in zip(i.split(step), j.split(step), strict=True)
-        ]
-        return torch.cat(parts)
+        q, step = self.squares.new_zeros(len(i)), self.step
+        for part, a, b in zip(q.split(step), i.split(step), j.split(step), strict=True):
+            part.copy_(self.differences(a, b).square_().sum(1))
+        return q
 
     def pair(self, i: int, j: int) -> tuple[int, int]:
         """A pair of participating rows as rows of the source, in order."""
@@ -124,7 +130,7 @@ def prepare(S: Tensor, *, mask: Tensor | None = None, exponent: int | None = Non
         mean += raw.scaled(p).sum(0)
     mean /= max(1, n)
     raw = Rows(S, index, exponent, mean, S, S)
-    augmented = torch.ones(n, d + 2, dtype=working_dtype(S), device=S.device)
+    augmented = blank(n, d, working_dtype(S), S.device)
     squares = torch.zeros(n, dtype=torch.float64, device=S.device)
     for p in parts:
         exact = raw.centred(p)
@@ -132,6 +138,27 @@ def prepare(S: Tensor, *, mask: Tensor | None = None, exponent: int | None = Non
         squares[p] = exact.square_().sum(1)
     augmented[:, d] = squares
     return Rows(S, index, exponent, mean, augmented, squares)
+
+
+def blank(n: int, d: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """`[0, 0, 1]` for n rows x and numbers c to be written in: `[x, c, 1]` with zero columns.
+
+    Those bring the row length to a multiple of `ALIGNED`.
+    """
+    right = torch.zeros(n, -(-(d + 2) // ALIGNED) * ALIGNED, dtype=dtype, device=device)
+    right[:, d + 1] = 1
+    return right
+
+
+def left_factor(right: Tensor, d: int, shift: Tensor, weight: float = 1.0) -> Tensor:
+    """`[-2x, weight, shift]` of rows `[x, c, 1]`.
+
+    Times the transpose of such rows it is `shift_i + weight c_j - 2 <x_i, x_j>`.
+    """
+    left = -2 * right
+    left[:, d] = weight
+    left[:, d + 1] = shift
+    return left
 
 
 def working_dtype(S: Tensor) -> torch.dtype:
@@ -147,17 +174,14 @@ def power_of_two(peak: float) -> int:
     """
     if not math.isfinite(peak):
         raise ValueError(f"S has an entry that is not finite (largest magnitude {peak}): mask it")
-    return math.frexp(peak)[1] if peak > 0 else 0
+    return math.frexp(peak)[1]
 
 
 def shift_down(X: Tensor, exponent: int) -> Tensor:
     """`X * 2^-exponent`, in place and exact in float64, for exponents beyond float64's own too."""
-    if exponent == 0:
-        return X
-    half = exponent // 2
-    if abs(exponent) > 1000:
-        return X.mul_(2.0**-half).mul_(2.0 ** (half - exponent))
-    return X.mul_(2.0**-exponent)
+    for factor in powers_of_two(-exponent):
+        X.mul_(factor)
+    return X
 
 
 def unscale(q: float, exponent: int) -> float:

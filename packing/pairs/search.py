@@ -16,7 +16,7 @@ from torch import Tensor
 from packing.pairs.incumbent import Incumbent
 from packing.pairs.results import Extremes
 from packing.pairs.rows import Rows, prepare, unscale
-from packing.pairs.screen import FineTiles, Screen, screen
+from packing.pairs.screen import FineTiles, Screen, integer_product, screen
 from packing.pairs.tiles import above_diagonal, block_size, locate, outside, positions, triangle
 
 SURVIVORS = 0.25
@@ -69,11 +69,26 @@ def nearest_and_farthest(
 
 
 def native_levels(device: torch.device) -> tuple[str, ...]:
-    """Formats that the device multiplies natively and that sort out tiles, cheapest first."""
+    """Formats that the device multiplies natively and that sort out tiles, cheapest first.
+
+    Their sums are exact or float32, which the bounds rely on.
+    """
     if device.type == "cuda":
-        return ("float16", "float32")
+        short_sums = torch.backends.cuda.matmul.allow_fp16_accumulation
+        return ("float32",) if short_sums else ("float16", "float32")
     able = torch.cpu.get_capabilities() if device.type == "cpu" else {}
-    return ("bfloat16",) if able.get("avx512_bf16") or able.get("amx_bf16") else ()
+    native = {
+        "int8": ("avx512_vnni", "avx_vnni", "amx_int8"),
+        "bfloat16": ("avx512_bf16", "amx_bf16"),
+    }
+    levels = [level for level, units in native.items() if any(able.get(u) for u in units)]
+    return tuple(level for level in levels if level != "int8" or integers_are_exact())
+
+
+def integers_are_exact() -> bool:
+    """Whether int8 products do not saturate, as instructions before VNNI do."""
+    ends = torch.full((32, 64), 127, dtype=torch.int8)
+    return bool((integer_product(ends, ends) == 64 * 127**2).all())
 
 
 class Search:

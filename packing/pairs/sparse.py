@@ -1,12 +1,15 @@
-"""Lists of pairs, and the sparse matrices in compressed rows that sum over them."""
+"""Lists of pairs, and the weighted sums of rows over them."""
 
-import warnings
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from packing.pairs.tiles import order_of
+
+ROWS = 1024
+"""Rows that a list of pairs is summed for at a time."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ def join(parts: list[Pairs]) -> Pairs:
 
 @dataclass(frozen=True)
 class Part:
-    """The listed pairs of one tile, row by row, ready for sparse products within the cache."""
+    """The listed pairs of one tile, row by row, and the order that goes column by column."""
 
     block: slice
     """Rows of the tile."""
@@ -43,15 +46,19 @@ class Part:
         """Count of the pairs."""
         return len(self.i)
 
-    def matrix(self, values: Tensor) -> Tensor:
-        """The values at (i, j), sparse."""
-        return compressed(self.i, self.j, values, self._shape)
+    def add_to(self, sums: Tensor, w: Tensor, x: Tensor) -> None:
+        """Add `sum_j w_ij x_j` to row i of `sums` and `sum_i w_ij x_i` to row j.
 
-    def transposed(self, values: Tensor) -> Tensor:
-        """The values at (j, i), sparse."""
-        heads, tails = self.j[self.order], self.i[self.order]
-        height, width = self._shape
-        return compressed(heads, tails, values[self.order], (width, height))
+        Args:
+            sums: Shape (n, m), as long as the cloud.
+            w: A weight for each pair, shape (k,).
+            x: Shape (n, m).
+        """
+        block, columns, order = self.block, self.columns, self.order
+        sums[block] += weighted_sums(self.i, self.j, w, x[columns], _size(block))
+        heads, tails = self.j.index_select(0, order), self.i.index_select(0, order)
+        w = w.index_select(0, order)
+        sums[columns] += weighted_sums(heads, tails, w, x[block], _size(columns))
 
     def pairs(self, which: Tensor, q: Tensor) -> Pairs:
         """The pairs at positions `which`, numbered in the cloud, with their q."""
@@ -59,29 +66,45 @@ class Part:
         j = self.j[which].long() + self.columns.start
         return Pairs(i, j, q[which])
 
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self.block.stop - self.block.start, self.columns.stop - self.columns.start
-
 
 def part_of(block: slice, columns: slice, flat: Tensor) -> Part:
     """The pairs at ascending flat indices of a tile."""
-    place, width = flat.int(), columns.stop - columns.start
-    i, j = place // width, place % width
+    place, width = flat.int(), _size(columns)
+    i = place // width
+    j = place - i * width
     return Part(block, columns, i, j, order_of(j))
 
 
-def symmetric(pairs: Pairs, w: Tensor, n: int) -> Tensor:
-    """The sparse matrix with `w` at (i, j) and (j, i), shape (n, n)."""
+def _size(part: slice) -> int:
+    return part.stop - part.start
+
+
+def weighted_sums(heads: Tensor, tails: Tensor, w: Tensor, x: Tensor, n: int) -> Tensor:
+    """`sum of w x_tail` over the pairs of each head 0 ... n-1, shape (n, m).
+
+    This is the product of a sparse matrix in compressed rows with `x`; `embedding_bag` is torch's
+    fastest on a CPU, adds in a fixed order on a GPU and wants no matrix object.
+
+    Args:
+        heads: Shape (k,), ascending.
+        tails: Rows of `x`, shape (k,), int32.
+        w: Weights, shape (k,), dtype of `x`.
+        x: Shape (r, m).
+        n: Count of the heads.
+    """
+    numbers = torch.arange(n, dtype=heads.dtype, device=heads.device)
+    starts = torch.searchsorted(heads, numbers, out_int32=True)
+    return embedding_bag(tails, x, starts, mode="sum", per_sample_weights=w)
+
+
+def add_symmetric(sums: Tensor, pairs: Pairs, w: Tensor, x: Tensor) -> None:
+    """Add `sum_j w_ij x_j` over the listed pairs to every row of `sums`, both shape (n, m)."""
     heads, order = torch.sort(torch.cat([pairs.i, pairs.j]).int(), stable=True)
-    tails = torch.cat([pairs.j, pairs.i])[order]
-    return compressed(heads, tails, torch.cat([w, w])[order], (n, n))
-
-
-def compressed(heads: Tensor, tails: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """The sparse matrix with `values` at rows `heads`, ascending, and columns `tails`."""
-    ends = torch.zeros(shape[0] + 1, dtype=tails.dtype, device=tails.device)
-    ends[1:] = torch.bincount(heads, minlength=shape[0]).cumsum(0)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(ends, tails, values, shape, check_invariants=False)
+    tails = torch.cat([pairs.j, pairs.i]).int()[order]
+    w = torch.cat([w, w])[order]
+    edges = torch.arange(0, len(sums) + ROWS, ROWS, dtype=heads.dtype, device=heads.device)
+    cuts = torch.searchsorted(heads, edges).tolist()
+    for start, a, b in zip(edges.tolist(), cuts, cuts[1:], strict=False):
+        if a < b:
+            part = sums[start : start + ROWS]
+            part += weighted_sums(heads[a:b] - start, tails[a:b], w[a:b], x, len(part))

@@ -1,10 +1,9 @@
 """Pairwise forces in one pass over the tiles, `f_i = sum_j w(q_ij) (s_i - s_j)`.
 
 A tile with many active pairs is summed by two dense products (`W x_J` for its rows and `W^T x_I`
-for its columns), one with few by two sparse ones; one with hardly any gives them to a list, summed
-by one sparse product when it is long enough. Each product runs over `[x, ||x||^2, 1]`: the last
-column of the result is `sum_j w_ij`, so `f = sum_j w_ij x_i - sum_j w_ij x_j`. Pairs that nearly
-coincide are summed by their differences instead.
+for its columns), one with few by two sparse ones. Each product runs over `[x, ||x||^2, 1]`: the
+last column of the result is `sum_j w_ij`, so `f = sum_j w_ij x_i - sum_j w_ij x_j`. Pairs that
+nearly coincide are summed by their differences instead.
 """
 
 import math
@@ -15,41 +14,26 @@ from torch import Tensor
 
 from packing.pairs.results import Forces
 from packing.pairs.rows import Rows, prepare
-from packing.pairs.sparse import Pairs, Part, join, part_of, symmetric
+from packing.pairs.sparse import Pairs, Part, add_symmetric, part_of
 from packing.pairs.sweep import SMALL, Tile, sweep
 from packing.pairs.tiles import count, locate, outside, positions
 
 Weight = Callable[[Tensor], Tensor]
-DENSE = 0.04
+DENSE = 0.12
 """Fraction of active pairs above which a tile is summed densely."""
-LISTED = 0.002
-"""Fraction up to which a tile's pairs wait in a list: too few for sparse products of their own."""
-PAIRS = 1 << 21
-"""Pairs listed before they are summed, unless the caller says otherwise."""
 
 
-def forces(
-    S: Tensor,
-    weight: Weight,
-    *,
-    near: float = math.inf,
-    far: float = 0.0,
-    max_pairs: int | None = None,
-) -> Forces:
+def forces(S: Tensor, weight: Weight, *, near: float = math.inf, far: float = 0.0) -> Forces:
     """Pairwise forces; see `packing.pairs.forces`."""
-    return accumulate(prepare(S, exponent=0), weight, near, far, max_pairs)
+    return accumulate(prepare(S, exponent=0), weight, near, far)
 
 
-def accumulate(
-    rows: Rows, weight: Weight, near: float, far: float, max_pairs: int | None = None
-) -> Forces:
+def accumulate(rows: Rows, weight: Weight, near: float, far: float) -> Forces:
     """`forces` of prepared rows, in their scale."""
-    most = PAIRS if max_pairs is None else max_pairs
     total = Total(rows)
     nearest = rows.augmented.new_full((len(rows),), math.inf)
     farthest = rows.augmented.new_zeros(len(rows))
-    listed: list[Pairs] = []
-    waiting = pairs = 0
+    pairs = 0
     for tile in sweep(rows):
         tile.record(nearest, farthest)
         if tile.exact is not None:
@@ -60,22 +44,13 @@ def accumulate(
         else:
             marks = active(tile, near, far)
             size = count(marks)
-            if size > min(most, DENSE * tile.pairs):
+            if size > DENSE * tile.pairs:
                 total.add_densely(tile, weight)
-            elif size > LISTED * tile.pairs:
+            elif size:
                 found = positions(marks)
                 part = part_of(tile.block, tile.columns, found)
                 total.add_sparsely(part, tile.at(found), among(found, tile.close), weight)
-            elif size:
-                found = positions(marks)
-                listed.append(Pairs(*locate(found, tile.block, tile.columns), tile.at(found)))
-                waiting += size
             pairs += size
-        if waiting > most:
-            total.add_listed(join(listed), weight)
-            listed, waiting = [], 0
-    if listed:
-        total.add_listed(join(listed), weight)
     return Forces(total.force(), nearest, farthest, pairs)
 
 
@@ -96,12 +71,12 @@ class Total:
         """Start at zero."""
         self.rows = rows
         self.sums = torch.zeros_like(rows.augmented)
-        self.near_sums: Tensor | None = None  # forces of pairs that nearly coincide
+        self.pushes = self.sums[:, : rows.dim]  # forces known by themselves go here, negated
 
     def force(self) -> Tensor:
         """`f`, shape (n, d), in place of the sums: a view of them, to save a copy of the rows."""
-        force = self.sums[:, :-2].neg_().addcmul_(self.rows.x, self.sums[:, -1:])
-        return force if self.near_sums is None else force.add_(self.near_sums)
+        d = self.rows.dim
+        return self.sums[:, :d].neg_().addcmul_(self.rows.x, self.sums[:, d + 1 : d + 2])
 
     def add_densely(self, tile: Tile, weight: Weight) -> None:
         """Sum a whole tile; inactive pairs rely on a weight that vanishes there."""
@@ -127,22 +102,20 @@ class Total:
         if len(lost):
             self.add_differences(part.pairs(lost, q), w[lost])
             w[lost] = 0
-        self._product(part.block, part.matrix(w), part.columns)
-        self._product(part.columns, part.transposed(w), part.block)
+        part.add_to(self.sums, w, self.rows.augmented)
 
     def _product(self, block: slice, W: Tensor, columns: slice) -> None:
         sums = self.sums[block]
         torch.addmm(sums, W, self.rows.augmented[columns], out=sums)
 
     def add_listed(self, pairs: Pairs, weight: Weight) -> None:
-        """Sum a list of pairs by one sparse product, those that nearly coincide apart."""
+        """Sum a list of pairs from anywhere, those that nearly coincide apart."""
         w = weight(pairs.q)
         lost = lost_digits(self.rows, pairs.i, pairs.j, pairs.q)
         if len(lost):
             self.add_differences(Pairs(pairs.i[lost], pairs.j[lost], pairs.q[lost]), w[lost])
             w[lost] = 0
-        matrix = symmetric(pairs, w, len(self.rows))
-        torch.addmm(self.sums, matrix, self.rows.augmented, out=self.sums)
+        add_symmetric(self.sums, pairs, w, self.rows.augmented)
 
     def add_differences(self, pairs: Pairs, w: Tensor) -> None:
         """Sum pairs by the differences of the rows given; equal rows exert nothing."""
@@ -150,7 +123,7 @@ class Total:
         w = torch.where(pairs.q > 0, w, 0)
         for i, j, c in zip(pairs.i.split(step), pairs.j.split(step), w.split(step), strict=True):
             push = self.rows.differences(i, j).mul_(c[:, None]).to(self.sums.dtype)
-            self._extra().index_add_(0, i, push).index_add_(0, j, push, alpha=-1)
+            self.pushes.index_add_(0, i, push, alpha=-1).index_add_(0, j, push)
 
     def add_exactly(self, tile: Tile, weight: Weight, near: float, far: float) -> int:
         """Sum a crowded tile in float64; the count of the active pairs."""
@@ -160,17 +133,11 @@ class Total:
             live.fill_diagonal_(False)
         W = torch.where(live, weight(tile.q).double(), 0.0)
         x, y = self.rows.centred(tile.block), self.rows.centred(tile.columns)
-        extra = self._extra()
-        extra[tile.block] += x * W.sum(1, keepdim=True) - W @ y
+        self.pushes[tile.block] -= x * W.sum(1, keepdim=True) - W @ y
         if not tile.diagonal:
-            extra[tile.columns] += y * W.sum(0)[:, None] - W.T @ x
+            self.pushes[tile.columns] -= y * W.sum(0)[:, None] - W.T @ x
         zero = int((tile.exact == 0).sum()) if near >= 0 or far <= 0 else 0
         return (int(live.sum()) + zero) // (2 if tile.diagonal else 1)
-
-    def _extra(self) -> Tensor:
-        if self.near_sums is None:
-            self.near_sums = self.sums.new_zeros(len(self.rows), self.rows.dim)
-        return self.near_sums
 
 
 def among(found: Tensor, close: Tensor | None) -> Tensor:
@@ -182,6 +149,6 @@ def among(found: Tensor, close: Tensor | None) -> Tensor:
 
 def lost_digits(rows: Rows, i: Tensor, j: Tensor, q: Tensor) -> Tensor:
     """Positions of the pairs whose q is so small against the norms that products lose it."""
-    norms = rows.augmented[:, -2].contiguous()
+    norms = rows.norms.contiguous()
     small = SMALL[norms.dtype] * (norms[i] + norms[j])
     return (q < small).nonzero()[:, 0]

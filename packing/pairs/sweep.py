@@ -59,7 +59,7 @@ class Tile:
 
     def at(self, flat: Tensor) -> Tensor:
         """Entries at flat indices."""
-        return self.q.view(-1)[flat]
+        return self.q.view(-1).index_select(0, flat)
 
 
 def sweep(rows: Rows) -> Iterator[Tile]:
@@ -76,7 +76,7 @@ def sweep(rows: Rows) -> Iterator[Tile]:
         if part == columns:
             q.fill_diagonal_(math.inf)
         nearest = q.amin(1)
-        norms = left[:, -1], right[:, -2]
+        norms = rows.norms[part], rows.norms[columns]
         close = _lost(q, nearest, *norms, part == columns)
         exact = None
         if close is not None:

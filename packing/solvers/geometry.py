@@ -20,6 +20,9 @@ from packing.cloud import jung_radius
 
 STRAIN = 0.9
 """Part of the largest `<A,X>` up to which a floor is restored at once on the way."""
+ROWS = 1024
+"""Rows handled at a time. What comes of a block is written in its place at once: kept until the
+end between the blocks it would keep the allocator from using their memory again."""
 PULL = 0.75
 """Power of the row norm that weighs a row in the metric of the projection."""
 
@@ -55,14 +58,18 @@ class Geometry(Protocol):
 
 def row_inner(x: Tensor, y: Tensor) -> Tensor:
     """`<x_i, y_i>` for each row, shape (n,), a block of rows at a time."""
-    blocks = zip(x.split(1024), y.split(1024), strict=True)
-    return torch.cat([(a * b).sum(dim=1) for a, b in blocks])
+    inner = x.new_zeros(len(x))
+    for part, a, b in zip(inner.split(ROWS), x.split(ROWS), y.split(ROWS), strict=True):
+        part.copy_((a * b).sum(dim=1))
+    return inner
 
 
 def row_norms(rows: Tensor) -> Tensor:
     """`||x_i||` in float64, shape (n,); no square overflows or underflows in a float32 cloud."""
-    blocks = [torch.linalg.vector_norm(b, dim=1, dtype=torch.float64) for b in rows.split(1024)]
-    return torch.cat(blocks)
+    norms = rows.new_zeros(len(rows), dtype=torch.float64)
+    for part, block in zip(norms.split(ROWS), rows.split(ROWS), strict=True):
+        part.copy_(torch.linalg.vector_norm(block, dim=1, dtype=torch.float64))
+    return norms
 
 
 class Shell:
@@ -97,27 +104,32 @@ class Shell:
     def restore_(
         self, rows: Tensor, diameter: float, floor: float, strain: float = STRAIN
     ) -> Tensor:
-        """The least move along `B` that brings `<A,X>` to the goal, by bisection."""
+        """The least move along `B` that brings `<A,X>` to the goal, by bisection.
+
+        The bisection stays on the device: waiting for it 40 times would cost a GPU more than the
+        sums.
+        """
         along = row_inner(self.momentum, rows).double()
         square = row_norms(rows).square_()
         pull = self.radii * self.norms.clamp_min(1e-300).pow(-PULL) * (self.norms > 0)
 
-        def inner(t: float) -> float:
+        def inner(t: Tensor) -> Tensor:
             # <a_i, x_i + t b_i> over its length, b_i = pull_i a_i, from scalars per row
             bent = t * pull
             length = (square + bent * (2 * along + bent * self.norms**2)).clamp_min(1e-60).sqrt()
-            return float(((along + bent * self.norms**2) * self.rescale(length)).sum())
+            return ((along + bent * self.norms**2) * self.rescale(length)).sum()
 
-        now = inner(0.0)
+        low, high = along.new_zeros(()), along.new_ones(())
+        now = float(inner(low))
         goal = self.goal(now, diameter, floor, strain)
         if now >= goal:
             return rows
-        low, high = 0.0, 1.0
-        while inner(high) < goal and high < 1e30:
+        while bool((inner(high) < goal) & (high < 1e30)):
             low, high = high, 2 * high
         for _ in range(40):
             middle = (low + high) / 2
-            low, high = (middle, high) if inner(middle) < goal else (low, middle)
+            short = inner(middle) < goal
+            low, high = torch.where(short, middle, low), torch.where(short, high, middle)
         bent = (high * pull).to(rows.dtype)[:, None]
         return self.retract_(rows.addcmul_(bent, self.momentum))
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from packing.pairs import Forces, forces
 from packing.solvers.geometry import Geometry
-from packing.solvers.separation import MOST_LISTED, shortened_
+from packing.solvers.separation import shortened_
 
 
 class ProjectedGradient:
@@ -28,7 +28,7 @@ class ProjectedGradient:
     def visit(self, rows: Tensor, near: float, far: float, part: float) -> Forces:
         """Hinge forces of the pairs closer than `near` or farther than `far`."""
         del part
-        return forces(rows, hinge(near, far), near=near**2, far=far**2, max_pairs=MOST_LISTED)
+        return forces(rows, hinge(near, far), near=near**2, far=far**2)
 
     def step_(self, geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
         """The force, no row longer than its worst violation."""

@@ -26,8 +26,6 @@ from packing.pairs import Forces
 from packing.solution import Progress
 from packing.solvers.geometry import Geometry
 
-MOST_LISTED = 1 << 20
-"""Pairs that a pass holds in a list at a time, 80 MiB."""
 FAR = 0.9
 """Least far radius relative to the diameter of the pass before."""
 DROP, BRAKE, RECOVER = 0.8, 0.6, 1.1

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from packing.pairs import Forces, forces
 from packing.solvers.geometry import Geometry
-from packing.solvers.separation import MOST_LISTED, stretched_
+from packing.solvers.separation import stretched_
 
 FIRST, LAST = 2.0, 20.0
 
@@ -46,7 +46,7 @@ class Smoothed:
                 wrong -= power(log_q, far_q, beta).mul_(q >= far_q)
             return wrong
 
-        return forces(rows, weight, near=near_q, far=far_q, max_pairs=MOST_LISTED)
+        return forces(rows, weight, near=near_q, far=far_q)
 
     def step_(self, geometry: Geometry, rows: Tensor, force: Tensor, room: Tensor) -> Tensor:
         """The direction of the force, every row as long as its worst violation."""

@@ -7,6 +7,8 @@ more. The first of equal rows keeps its place. Zero rows have no direction and g
 import torch
 from torch import Tensor
 
+from packing.solvers.geometry import ROWS
+
 SIZE = 0.1
 """Noise relative to the largest row; small against the distances aimed at, large enough that one
 pass can tell the directions apart."""
@@ -19,7 +21,9 @@ def part_ties(rows: Tensor, seed: int) -> Tensor:
         rows: shape (n, d); not changed.
         seed: of the noise; the global random state is neither read nor changed.
     """
-    keys = torch.cat([_hash(block + 0.0, seed) for block in rows.split(1024)])
+    keys = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
+    for part, block in zip(keys.split(ROWS), rows.split(ROWS), strict=True):
+        part.copy_(_hash(block + 0.0, seed))
     order = torch.sort(keys, stable=True).indices
     again = torch.zeros_like(keys, dtype=torch.bool)
     again[order[1:]] = keys[order[1:]] == keys[order[:-1]]

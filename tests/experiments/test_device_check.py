@@ -5,7 +5,8 @@ import json
 import pytest
 import torch
 
-from experiments import device_check
+from experiments.device_check import correctness, run, timing
+from experiments.device_check.inputs import FULL, SMALL
 
 STAGES = (
     "extremes",
@@ -24,7 +25,7 @@ PRODUCTS = ("product, bfloat16", "product, tf32", "product, float32")
 def small(tmp_path_factory):
     """Exit status and JSON of a run at tiny sizes."""
     path = tmp_path_factory.mktemp("device") / "new" / "check.json"
-    status = device_check.main(["--small", "--device", "cpu", "--out", str(path)])
+    status = run.main(["--small", "--device", "cpu", "--out", str(path)])
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
     return status, json.loads(path.read_text())
 
@@ -54,7 +55,7 @@ def test_facts_are_recorded(small):
 def test_passes_are_ratios_to_the_products_of_the_run(small, name):
     figures = small[1]["stages"][name]["figures"]
     methods = figures["methods"]
-    expected = {"extremes, momentum", "extremes, iterate", "forces, listed", "forces, dense"}
+    expected = {"extremes, momentum", "extremes, iterate", "forces, iterate", "forces, every pair"}
     assert methods.keys() >= expected | set(PRODUCTS)
     assert 0 < figures["active_share"] <= 1
     for method in methods.values():
@@ -71,7 +72,7 @@ def test_solve_is_timed(small):
 
 
 def test_wrong_results_and_errors_are_reported(tmp_path, monkeypatch, capsys):
-    right = device_check.extremes
+    right = correctness.extremes
 
     def wrong(S, **options):
         found = right(S, **options)
@@ -86,13 +87,13 @@ def test_wrong_results_and_errors_are_reported(tmp_path, monkeypatch, capsys):
         while True:
             pass
 
-    budgets = device_check.stages(device_check.SMALL)
+    budgets = run.stages(SMALL)
     chosen = {name: budgets[name] for name in STAGES[:4]} | {"endless": (0.05, endless)}
-    monkeypatch.setattr(device_check, "stages", lambda _: chosen)
-    monkeypatch.setattr(device_check, "extremes", wrong)
-    monkeypatch.setattr(device_check, "soft_extremes", broken)
+    monkeypatch.setattr(run, "stages", lambda _: chosen)
+    monkeypatch.setattr(correctness, "extremes", wrong)
+    monkeypatch.setattr(correctness, "soft_extremes", broken)
     path = tmp_path / "check.json"
-    assert device_check.main(["--small", "--out", str(path)]) == 1
+    assert run.main(["--small", "--out", str(path)]) == 1
     record = json.loads(path.read_text())
     assert not record["passed"] and record["complete"]
     assert {name: stage["status"] for name, stage in record["stages"].items()} == {
@@ -111,16 +112,16 @@ def test_wrong_results_and_errors_are_reported(tmp_path, monkeypatch, capsys):
 
 def test_products_leave_the_precision_as_it_was():
     before = torch.get_float32_matmul_precision()
-    device_check.bare(torch.randn(8, 3), "high")
+    timing.product(torch.randn(8, 3), "high")
     assert torch.get_float32_matmul_precision() == before
 
 
 def test_without_a_device_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     path = tmp_path / "check.json"
-    assert device_check.main(["--device", "cuda", "--out", str(path)]) == 2
+    assert run.main(["--device", "cuda", "--out", str(path)]) == 2
     assert not path.exists()
 
 
 def test_budgets_are_under_eight_minutes():
-    assert sum(budget for budget, _ in device_check.stages(device_check.FULL).values()) < 480
+    assert sum(budget for budget, _ in run.stages(FULL).values()) < 480

@@ -5,6 +5,9 @@ import json
 import math
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -454,3 +457,30 @@ def test_the_shipped_momentum_is_the_default(rowsep):
     code, out, _ = rowsep("measure", "--json")
     assert code == 0
     assert strict(out)["input"]["shape"] == [4096, 128]
+
+
+def test_interrupt_while_torch_is_imported_is_quiet():
+    program = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+import rowsep
+sys.exit(rowsep.main())
+"""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_entry_point_gives_the_signal_back(monkeypatch):
+    import rowsep as entry
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(sys, "argv", ["rowsep", "--version"])
+    assert entry.main() == 0
+    assert signal.getsignal(signal.SIGINT) is before

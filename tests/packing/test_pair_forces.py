@@ -1,4 +1,4 @@
-"""Forces: list, dense and definition agree, near twins too; a pair list never misses a pair."""
+"""Forces: sparse, dense and definition agree, near twins too; a pair list never misses a pair."""
 
 import math
 from pathlib import Path
@@ -7,13 +7,20 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from packing.pairs import PairList, TooManyPairs, forces
+from packing.pairs import PairList, TooManyPairs, forces, summation
 from tests.packing import clouds
 
 MOMENTUM = Path(__file__).parents[2] / "packing" / "data" / "momentum.safetensors"
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}  # relative, Frobenius
 FACTOR = 4  # our float32 error over the definition's own, evaluated in float32
-WAYS = {"list": None, "short lists": 100, "dense": 0}
+WAYS = {"sparse": 1.0, "mixed": summation.DENSE, "dense": 0.0}
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch):
+    """Tiles are summed sparsely, densely, or as they come."""
+    monkeypatch.setattr(summation, "DENSE", WAYS[request.param])
+    return request.param
 
 
 def relative(found, truth):
@@ -53,7 +60,6 @@ def assert_same(found, truth):
         assert relative(a, b) <= tolerance, (name, relative(a, b))
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", clouds.DTYPES, ids=str)
 @pytest.mark.parametrize(("V", "d"), [(3, 2), (65, 17), (127, 1), (513, 100), (1025, 17)])
 def test_blocked_equals_naive(V, d, dtype, way, generator):
@@ -61,7 +67,7 @@ def test_blocked_equals_naive(V, d, dtype, way, generator):
     near, far = cutoffs(S.to(dtype))
     weight = hinge(near, far)
     truth = forces(S.to(dtype), weight, near=near, far=far, impl="naive")
-    found = forces(S.to(dtype), weight, near=near, far=far, impl="blocked", max_pairs=WAYS[way])
+    found = forces(S.to(dtype), weight, near=near, far=far, impl="blocked")
     assert found.force.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
     if dtype == torch.float64 or V < 100:
         assert_same(found, truth)
@@ -79,7 +85,6 @@ def test_defaults_make_every_pair_active(impl, generator):
 
 
 @pytest.mark.parametrize("side", ["near", "far"])
-@pytest.mark.parametrize("way", WAYS)
 def test_one_side_alone(side, way, generator):
     S = clouds.gaussian(700, 8, generator, torch.float64)
     near, far = cutoffs(S)
@@ -90,7 +95,7 @@ def test_one_side_alone(side, way, generator):
         near = 0.0
         weight = lambda q: (q - far).clamp(min=0)  # noqa: E731
     truth = forces(S, weight, near=near, far=far, impl="naive")
-    assert_same(forces(S, weight, near=near, far=far, impl="blocked", max_pairs=WAYS[way]), truth)
+    assert_same(forces(S, weight, near=near, far=far, impl="blocked"), truth)
     assert_same(
         PairList(S, near=near, far=far, skin=0.02)
         .forces(S, weight)
@@ -99,14 +104,13 @@ def test_one_side_alone(side, way, generator):
     )
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("make", [clouds.with_twins, clouds.heavy, clouds.clusters])
 def test_near_twins_and_clusters_keep_their_digits(make, way, generator):
     S = make(700, 12, generator)
     near, far = cutoffs(S, 0.02)
     weight = lambda q: (1 / q - 1 / near).clamp(min=0)  # noqa: E731
     truth = forces(S, weight, near=near, far=math.inf, impl="naive")
-    found = forces(S, weight, near=near, far=math.inf, impl="blocked", max_pairs=WAYS[way])
+    found = forces(S, weight, near=near, far=math.inf, impl="blocked")
     scale = truth.force.norm(dim=1).max()
     assert (found.nearest / truth.nearest - 1).abs().max() < 1e-3
     assert (found.farthest / truth.farthest - 1).abs().max() < 1e-3
@@ -131,7 +135,7 @@ def test_equal_rows_exert_nothing_on_one_another(impl, count, generator):
 
 
 @pytest.mark.parametrize("make", [clouds.gaussian, clouds.heavy])
-def test_float32_error_is_near_the_definitions_own(make, generator):
+def test_float32_error_is_near_the_definitions_own(make, way, generator):
     S = make(600, 64, generator)
     near, far = cutoffs(S, 0.05, 0.05)
     weight = hinge(near, far)
@@ -140,9 +144,17 @@ def test_float32_error_is_near_the_definitions_own(make, generator):
     q = difference.square().sum(-1)
     W = weight(q).fill_diagonal_(0).nan_to_num(0)
     own = relative((W[:, :, None] * difference).sum(1), truth)
-    for most in WAYS.values():
-        found = forces(S, weight, near=near, far=far, impl="blocked", max_pairs=most)
-        assert relative(found.force, truth) <= FACTOR * own + 2.0**-22
+    found = forces(S, weight, near=near, far=far, impl="blocked")
+    assert relative(found.force, truth) <= FACTOR * own + 2.0**-22
+
+
+@pytest.mark.parametrize("impl", ["naive", "blocked"])
+@pytest.mark.parametrize("entry", [math.nan, math.inf, -math.inf])
+def test_entries_that_are_not_finite_are_refused(entry, impl):
+    S = torch.ones(5, 3)
+    S[2, 1] = entry
+    with pytest.raises(ValueError, match="not finite"):
+        forces(S, torch.reciprocal, impl=impl)
 
 
 @pytest.mark.parametrize("impl", ["naive", "blocked"])
@@ -170,15 +182,14 @@ def test_layout_permutation_and_rotation(generator):
     assert relative(rotated, truth @ Q) < 1e-9
 
 
-def test_real_momentum(generator):
+def test_real_momentum(way):
     S = load_file(MOMENTUM)["momentum"][::4].contiguous()
     near, far = cutoffs(S)
     weight = hinge(near, far)
     truth = forces(S, weight, near=near, far=far, impl="naive")
-    for most in WAYS.values():
-        found = forces(S, weight, near=near, far=far, impl="blocked", max_pairs=most)
-        assert relative(found.force, truth.force) < 1e-5
-        assert (found.nearest / truth.nearest - 1).abs().max() < 1e-3
+    found = forces(S, weight, near=near, far=far, impl="blocked")
+    assert relative(found.force, truth.force) < 1e-5
+    assert (found.nearest / truth.nearest - 1).abs().max() < 1e-3
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)

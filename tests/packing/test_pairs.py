@@ -1,6 +1,7 @@
 """Extremes are exact for the entries given: any size, dtype, layout, scale, tie and format."""
 
 import math
+import types
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,29 @@ from safetensors.torch import load_file
 
 from packing.pairs import Extremes, extremes
 from packing.pairs.rows import Rows, prepare
-from packing.pairs.screen import FORMATS, OPERANDS, FineTiles, operand_rounding, screen
+from packing.pairs.screen import (
+    FORMATS,
+    OPERANDS,
+    FineTiles,
+    integer_scale,
+    operand_rounding,
+    screen,
+)
 from packing.pairs.search import extremes as search
 from packing.pairs.search import native_levels
 from tests.packing import clouds
 
 EXACT = 1e-12  # relative error promised, for d up to 1000
 MOMENTUM = Path(__file__).parents[2] / "packing" / "data" / "momentum.safetensors"
-LEVELS = [(), ("bfloat16",), ("float32",), ("float64",), ("bfloat16", "float32")]
+LEVELS = [
+    (),
+    ("int8",),
+    ("bfloat16",),
+    ("float32",),
+    ("float64",),
+    ("int8", "bfloat16"),
+    ("bfloat16", "float32"),
+]
 
 
 def assert_same(found: Extremes, truth: Extremes, S):
@@ -56,6 +72,9 @@ def test_tiles_bound_the_distance_from_below_and_above(make, level, generator):
     S = make(300, 33, generator)
     if level == "float16":
         S = clouds.gaussian(300, 33, generator)
+    else:
+        S[3] = 0
+        S[4] *= 1e-38
     rows = prepare(S)
     X = rows.scaled(slice(None))
     q = torch.stack([(x - X[100:]).square().sum(1) for x in X[:100]])
@@ -88,6 +107,9 @@ def test_scale_at_the_ends_of_float32(scale, generator):
     assert_same(extremes(S, impl="blocked"), extremes(S, impl="naive"), S)
     mixed = torch.cat([S, clouds.gaussian(40, 9, generator)])
     assert_same(extremes(mixed, impl="blocked"), extremes(mixed, impl="naive"), mixed)
+    for level in ("int8", "bfloat16"):
+        part = mixed[::4]
+        assert_same(search(part, levels=(level,)), extremes(part, impl="naive"), part)
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-310])
@@ -234,12 +256,45 @@ def test_lower_precision_set_by_backend_is_heeded(precision, generator):
     assert_same(found, extremes(S, impl="naive"), S)
 
 
-@pytest.mark.parametrize("able", ["avx512_bf16", "amx_bf16", None])
-def test_bfloat16_screens_only_where_it_is_native(able, monkeypatch, generator):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {able: True} if able else {})
-    assert native_levels(torch.device("cpu")) == (("bfloat16",) if able else ())
+@pytest.mark.parametrize(
+    ("able", "levels"),
+    [
+        ([], ()),
+        (["avx512_bf16"], ("bfloat16",)),
+        (["avx_vnni"], ("int8",)),
+        (["avx512_vnni", "avx512_bf16"], ("int8", "bfloat16")),
+        (["amx_int8", "amx_bf16"], ("int8", "bfloat16")),
+    ],
+)
+def test_narrow_formats_screen_only_where_they_are_native(able, levels, monkeypatch, generator):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(able, True))
+    assert native_levels(torch.device("cpu")) == levels
     S = clouds.gaussian(1100, 8, generator)
     assert_same(extremes(S, impl="blocked"), extremes(S, impl="naive"), S)
+
+
+def test_saturating_integer_products_are_not_used(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_vnni": True})
+    right = torch._int_mm
+    monkeypatch.setattr(torch, "_int_mm", lambda a, b: right(a, b).clamp_(max=2**15 - 1))
+    assert native_levels(torch.device("cpu")) == ()
+
+
+def test_integers_fit_their_sums():
+    for d in (1, 700, 150_000):
+        x = torch.ones(2, d, dtype=torch.float64)
+        k = (x / integer_scale(x)[:, None]).round()
+        assert 1 <= float(k.max()) <= 127 and float(k.square().sum(1).max()) < 2**31
+    assert integer_scale(torch.tensor([[0.0, 0.0], [1e-35, 0.0]]).double()).tolist() == [0, 0]
+
+
+def test_half_precision_sums_are_not_relied_upon(monkeypatch):
+    cuda = torch.device("cuda")
+    assert native_levels(cuda) == ("float16", "float32")
+    monkeypatch.setattr(
+        torch.backends.cuda, "matmul", types.SimpleNamespace(allow_fp16_accumulation=True)
+    )
+    assert native_levels(cuda) == ("float32",)
 
 
 def test_refusals():
