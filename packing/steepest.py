@@ -122,7 +122,7 @@ def steepest_step(
     value = certified.alignment * spread * jung_radius(A.shape[1]) * unit
     upper = min(upper * diameter * unit, steepest_upper_bound(A, diameter, mask).value)
     return SteepestStep(
-        update=certified.update,
+        update=certified.update(A, mask),
         value=value,
         upper=upper,
         gap=(upper - value) / upper,

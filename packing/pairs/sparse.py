@@ -97,11 +97,16 @@ def weighted_sums(heads: Tensor, tails: Tensor, w: Tensor, x: Tensor, n: int) ->
     return embedding_bag(tails, x, starts, mode="sum", per_sample_weights=w)
 
 
-def add_symmetric(sums: Tensor, pairs: Pairs, w: Tensor, x: Tensor) -> None:
-    """Add `sum_j w_ij x_j` over the listed pairs to every row of `sums`, both shape (n, m)."""
+def both_ways(pairs: Pairs, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Heads, ascending, tails and weights of the pairs (i, j) and (j, i): int32, int32, as `w`."""
     heads, order = torch.sort(torch.cat([pairs.i, pairs.j]).int(), stable=True)
     tails = torch.cat([pairs.j, pairs.i]).int()[order]
-    w = torch.cat([w, w])[order]
+    return heads, tails, torch.cat([w, w])[order]
+
+
+def add_symmetric(sums: Tensor, pairs: Pairs, w: Tensor, x: Tensor) -> None:
+    """Add `sum_j w_ij x_j` over the listed pairs to every row of `sums`, both shape (n, m)."""
+    heads, tails, w = both_ways(pairs, w)
     edges = torch.arange(0, len(sums) + ROWS, ROWS, dtype=heads.dtype, device=heads.device)
     cuts = torch.searchsorted(heads, edges).tolist()
     for start, a, b in zip(edges.tolist(), cuts, cuts[1:], strict=False):

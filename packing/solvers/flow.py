@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from packing.pairs.sparse import Pairs, symmetric
+from packing.pairs.sparse import Pairs, both_ways, weighted_sums
 
 CHUNK = 1 << 19
 """Entries of the pair differences held at a time."""
@@ -59,11 +59,11 @@ class Laplacian:
         self.degrees = w.new_zeros(num_rows)
         for rows in pairs.T:
             self.degrees.index_add_(0, rows, w)
-        self._weights = symmetric(Pairs(pairs[:, 0], pairs[:, 1], w), w, num_rows)
+        self._sorted = both_ways(Pairs(pairs[:, 0], pairs[:, 1], w), w)
 
     def times(self, X: Tensor) -> Tensor:
         """Return `L_w X`, shape (V, d)."""
-        return self.degrees[:, None] * X - self._weights @ X
+        return self.degrees[:, None] * X - weighted_sums(*self._sorted, X, len(X))
 
     def solve(self, A: Tensor, X: Tensor, steps: int, tolerance: float) -> tuple[Tensor, float]:
         """Improve `X` towards `L_w X = A` by conjugate gradients, preconditioned by the degrees.
