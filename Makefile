@@ -11,7 +11,7 @@ demo: .venv/installed
 
 test: .venv/installed
 	@echo "make test: running the tests"
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 bench: .venv/installed
 	@echo "make bench: timing all-pairs passes against the bare product and peers (minutes)"
