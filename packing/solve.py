@@ -227,6 +227,8 @@ def _finish(
         other = certify(rows, A, mask, diameter)
         spent += other.passes
         chosen = max(chosen, other, key=merit)
+        run.rows = chosen.rows
+        del rows, other  # the one that lost need not be held while the next is made
     if run.best is not None and merit(chosen) < (True, run.best_rho * (1 - 1e-5)):
         other = certify(run.best, A, mask, diameter)
         spent += other.passes
