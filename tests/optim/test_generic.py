@@ -118,8 +118,11 @@ def test_constructor_errors(cls):
         cls([torch.randn(2, 3, 4)])
     with pytest.raises(TypeError, match="does not support complex parameters"):
         cls([torch.randn(2, 3, dtype=torch.complex64)])
-    with pytest.raises(ValueError, match="vocab_dim is 2"):
-        cls([one], vocab_dim=2)
+    for vocab_dim in (2, True, 1.0):
+        with pytest.raises(ValueError, match=f"vocab_dim is {vocab_dim}"):
+            cls([one], vocab_dim=vocab_dim)
+    with pytest.raises(ValueError, match=r"shape \(4, 0\).*at least one dimension"):
+        cls([torch.randn(4, 0)])
     with pytest.raises(ValueError, match="num_real_rows is 2, but"):
         cls([one], num_real_rows=2)
     with pytest.raises(TypeError, match="nesterov"):
