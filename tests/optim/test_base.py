@@ -3,6 +3,7 @@
 import itertools
 import multiprocessing
 import os
+from functools import partial
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch.nn import Parameter
 import optim
 from optim import updates
 from optim.polar_grad import PolarGradM
+from packing.pairs import forces
 from packing.solvers import projected_gradient
 from tests.optim.optimisers import ALL, CLASSES, stepped
 from tests.packing.clouds import DTYPES, gaussian
@@ -175,6 +177,11 @@ def test_parameters_step_apart(cls, generator):
     torch.testing.assert_close(params[1] - weights[1], 2 * (alone[1] - weights[1]))
 
 
+def dying(calls, *args, **kwargs):
+    """`forces`, but the process is killed in its third call."""
+    return os._exit(9) if next(calls) == 3 else forces(*args, **kwargs)
+
+
 def train(path, dies_in=None):
     """Eight steps, each saved to `path`, going on from it if it exists; a kill in mid-solve."""
     generator = torch.Generator().manual_seed(5)
@@ -189,10 +196,7 @@ def train(path, dies_in=None):
         optimiser.load_state_dict(saved["optimiser"])
     for k in range(begin, 8):
         if k == dies_in:
-            calls, forces = itertools.count(1), projected_gradient.forces
-            projected_gradient.forces = lambda *args, **kwargs: (
-                os._exit(9) if next(calls) == 3 else forces(*args, **kwargs)
-            )
+            projected_gradient.forces = partial(dying, itertools.count(1))
         p.grad = grads[k]
         optimiser.step()
         torch.save({"k": k + 1, "p": p.data, "optimiser": optimiser.state_dict()}, path)

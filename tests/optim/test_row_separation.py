@@ -182,12 +182,12 @@ def test_an_interrupt_after_the_solve_leaves_the_parameter_as_it_was(generator, 
         raise KeyboardInterrupt
 
     p = Parameter(gaussian(9, 4, generator))
-    optimiser = RowSeparation([p], warm_start=True, precondition="row_norm")
+    optimiser = RowSeparation([p], warm_start=True)
     p.grad = gaussian(9, 4, generator)
     optimiser.step()
     weight, state = p.detach().clone(), deepcopy(optimiser.state[p])
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("optim.row_separation.cloud.alignment", interrupted)
+        patched.setattr("optim.row_separation._report", interrupted)
         optimiser.step()
     assert torch.equal(p, weight) and state["step"] == optimiser.state[p]["step"] == 1
     for key in ("momentum_buffer", "separated"):
