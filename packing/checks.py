@@ -150,8 +150,8 @@ def check_count(value: int, name: str, least: int) -> None:
         raise ValueError(f"{name} is {number}, expected at least {least}")
 
 
-def check_size(value: float, name: str) -> None:
-    """Check that `value` is a finite number, zero or more.
+def check_size(value: float | Tensor, name: str) -> None:
+    """Check that `value`, a number or a tensor of one, is finite and zero or more.
 
     Raises:
         TypeError: not a real number.
