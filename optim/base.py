@@ -76,7 +76,7 @@ class HeadOptimizer(Optimizer):
         for name in ("nesterov", "center"):
             if not isinstance(options.get(name, False), bool):
                 raise TypeError(f"{name} is {options[name]!r}, expected True or False")
-        if options["vocab_dim"] not in (0, 1):
+        if options["vocab_dim"] not in (0, 1) or isinstance(options["vocab_dim"], (bool, float)):
             raise ValueError(
                 f"vocab_dim is {options['vocab_dim']!r}, expected 0 (one row per token) or 1 "
                 f"(one column per token)"
@@ -95,6 +95,11 @@ class HeadOptimizer(Optimizer):
             )
         checks.check_real(p, "parameter")
         real, rows = options["num_real_rows"], p.shape[options["vocab_dim"]]
+        if p.shape[1 - options["vocab_dim"]] == 0:
+            raise ValueError(
+                f"a parameter has shape {tuple(p.shape)}: rows, along vocab_dim="
+                f"{options['vocab_dim']}, need at least one dimension"
+            )
         if real is not None and real > rows:
             raise ValueError(
                 f"num_real_rows is {real}, but the parameter of shape {tuple(p.shape)} has {rows} "

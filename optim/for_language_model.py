@@ -16,6 +16,7 @@ from optim.row_separation import RowSeparation
 from optim.signum import Signum
 from optim.stacked import Stacked
 from optim.steepest_descent import SteepestDescent
+from packing import checks
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {
     "row_separation": RowSeparation,
@@ -111,12 +112,18 @@ def for_language_model(
         roles: parameter name -> role, see `assign_roles`.
 
     Returns:
-        A `torch.optim.Optimizer` for any trainer.
+        A `torch.optim.Optimizer` for any trainer. It steps the head first, whose optimiser refuses
+        NaN and infinite gradients: nothing has moved then.
 
     Raises:
-        ValueError: an unknown recipe, optimiser, role or option, an optimiser without a default
-            learning rate for a role, or a parameter that `assign_roles` refuses.
+        TypeError: an optimiser that is neither a name nor a class of optimisers, or a learning rate
+            or weight decay that is no number.
+        ValueError: an unknown recipe, optimiser, role or option, a negative learning rate or weight
+            decay, an optimiser without a default learning rate for a role, no trainable parameter,
+            or one that `assign_roles` refuses.
     """
+    for name, value in (("lr", lr), ("weight_decay", weight_decay)):
+        checks.check_size(value, name)
     chosen = _chosen(recipe, head, optimizers or {})
     given = {role: dict(values) for role, values in (options or {}).items()}
     for role in given:
@@ -125,10 +132,15 @@ def for_language_model(
     if head_lr is not None:
         given.setdefault("head", {}).setdefault("lr", head_lr)
     assignments = assign_roles(model, roles)
+    if not assignments:
+        raise ValueError(
+            f"no parameter of {type(model).__name__} is trainable: each has requires_grad=False"
+        )
     notes: list[str] = []
 
     members: dict[str, list[dict[str, Any]]] = {}
-    for role, rows, stacked in dict.fromkeys(map(_kind, assignments)):
+    kinds = sorted(dict.fromkeys(map(_kind, assignments)), key=lambda kind: kind[0] != "head")
+    for role, rows, stacked in kinds:
         held = [a for a in assignments if _kind(a) == (role, rows, stacked)]
         name, optimizer = chosen[role]
         group = _defaults(name, optimizer, role, lr, weight_decay)
@@ -183,8 +195,12 @@ def _chosen(
                     f"{', '.join(OPTIMIZERS)}"
                 )
             chosen[role] = (kind, OPTIMIZERS[kind])
-        else:
+        elif isinstance(kind, type) and issubclass(kind, Optimizer):
             chosen[role] = (kind.__name__, kind)
+        else:
+            raise TypeError(
+                f"the optimiser of {role!r} is {kind!r}, expected the name or the class of one"
+            )
     return chosen
 
 

@@ -45,6 +45,9 @@ MLPS = (
     {"gate_up": "gate_up_proj", "down": "down_proj"},
     {"up": "c_fc", "down": "c_proj"},
     {"up": "fc1", "down": "fc2"},
+    {"up": "fc_in", "down": "fc_out"},
+    {"gate": "wi_0", "up": "wi_1", "down": "wo"},
+    {"up": "wi", "down": "wo"},
     {"up": "dense_h_to_4h", "down": "dense_4h_to_h"},
     {"up": "up_proj", "down": "down_proj"},
     {"up": "linear1", "down": "linear2"},
@@ -163,8 +166,9 @@ def _heads(model: nn.Module) -> list[nn.Parameter]:
     """What the model calls its output embedding, else the linear layer as wide as its tokens."""
     for module in model.modules():
         named = getattr(module, "get_output_embeddings", lambda: None)()
-        if isinstance(named, nn.Module) and isinstance(named.weight, nn.Parameter):
-            return [named.weight]
+        weight = getattr(named, "weight", None)
+        if isinstance(weight, nn.Parameter):
+            return [weight]
     tables = _token_tables(model)
     vocabulary = len(tables[0]) if tables else 0
     layers = {

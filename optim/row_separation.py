@@ -123,10 +123,7 @@ class RowSeparation(HeadOptimizer):
     @classmethod
     def _check_options(cls, options: dict[str, Any]) -> None:
         super()._check_options(options)
-        if not -1 <= options["alignment"] <= 1:
-            raise ValueError(
-                f"alignment is {options['alignment']}, expected a floor between -1 and 1"
-            )
+        checks.check_floor(options["alignment"], "alignment")
         checks.check_choice(options["measure"], "measure", MEASURES)
         checks.check_choice(options["solver"], "solver", tuple(SOLVERS))
         checks.check_choice(options["precondition"], "precondition", tuple(PRECONDITIONERS))
@@ -188,10 +185,10 @@ class RowSeparation(HeadOptimizer):
             mask=mask,
             seed=group["seed"] + step,
         )
+        self._report = _report(solution, as_rows(momentum, group["vocab_dim"]), mask, group)
         state["step"] = step + 1
         if group["warm_start"] and solution.diameter > 0:
             state["separated"] = solution.state
-        self._report = _report(solution, as_rows(momentum, group["vocab_dim"]), mask, group)
         return update
 
 

@@ -6,6 +6,7 @@ A wrong kind of object (type, dtype, layout) raises `TypeError`; a wrong shape o
 
 import math
 import operator
+from typing import SupportsFloat
 
 import torch
 from torch import Tensor
@@ -149,8 +150,8 @@ def check_count(value: int, name: str, least: int) -> None:
         raise ValueError(f"{name} is {number}, expected at least {least}")
 
 
-def check_size(value: float, name: str) -> None:
-    """Check that `value` is a finite number, zero or more.
+def check_size(value: float | Tensor, name: str) -> None:
+    """Check that `value`, a number or a tensor of one, is finite and zero or more.
 
     Raises:
         TypeError: not a real number.
@@ -166,6 +167,19 @@ def check_size(value: float, name: str) -> None:
         ) from None
     if not (math.isfinite(number) and number >= 0.0):
         raise ValueError(f"{name} is {number}, expected a finite number of at least 0")
+
+
+def check_floor(value: float, name: str) -> None:
+    """Check that `value` is a number from -1 to 1, as an alignment or a cosine is.
+
+    Raises:
+        TypeError: not a real number.
+        ValueError: out of range or NaN.
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+        raise TypeError(f"{name} is {value!r}, expected a number")
+    if not -1 <= value <= 1:
+        raise ValueError(f"{name} is {value}, expected a floor between -1 and 1")
 
 
 def check_choice(value: object, name: str, choices: tuple[str, ...]) -> None:

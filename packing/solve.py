@@ -4,7 +4,6 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
-from typing import SupportsFloat
 
 import torch
 from torch import Tensor
@@ -366,10 +365,7 @@ def _check(
     checks.check_cloud(A, "A")
     checks.check_mask(mask, A)
     checks.check_diameter(diameter, A.dtype)
-    if isinstance(alignment, bool) or not isinstance(alignment, SupportsFloat):
-        raise TypeError(f"alignment is {alignment!r}, expected a number")
-    if not -1 <= alignment <= 1:
-        raise ValueError(f"alignment is {alignment}, expected a floor between -1 and 1")
+    checks.check_floor(alignment, "alignment")
     checks.check_choice(measure, "measure", MEASURES)
     checks.check_choice(solver, "solver", (*SOLVERS, EXACT))
     checks.check_count(passes, "passes", 1)

@@ -1,7 +1,9 @@
 """What a step does around the update: momentum, decay, precision, state, what it leaves alone."""
 
-import subprocess
-import sys
+import itertools
+import multiprocessing
+import os
+from functools import partial
 
 import pytest
 import torch
@@ -10,6 +12,8 @@ from torch.nn import Parameter
 import optim
 from optim import updates
 from optim.polar_grad import PolarGradM
+from packing.pairs import forces
+from packing.solvers import projected_gradient
 from tests.optim.optimisers import ALL, CLASSES, stepped
 from tests.packing.clouds import DTYPES, gaussian
 
@@ -173,47 +177,40 @@ def test_parameters_step_apart(cls, generator):
     torch.testing.assert_close(params[1] - weights[1], 2 * (alone[1] - weights[1]))
 
 
-TRAIN = """
-import os, sys, torch
-torch.set_num_threads(1)
-import packing.solvers.projected_gradient as solver
-from optim import RowSeparation
-forces = solver.forces
-for path, stop in (argument.rsplit(":", 1) for argument in sys.argv[1:]):
+def dying(calls, *args, **kwargs):
+    """`forces`, but the process is killed in its third call."""
+    return os._exit(9) if next(calls) == 3 else forces(*args, **kwargs)
+
+
+def train(path, dies_in=None):
+    """Eight steps, each saved to `path`, going on from it if it exists; a kill in mid-solve."""
     generator = torch.Generator().manual_seed(5)
-    grads = [torch.randn(30, 6, generator=generator) for _ in range(8)]
-    p = torch.nn.Parameter(torch.randn(30, 6, generator=generator).bfloat16())
-    optimiser = RowSeparation([p], warm_start=True, weight_decay=0.1)
+    grads = [torch.randn(30, 6, generator=generator).bfloat16() for _ in range(8)]
+    p = Parameter(torch.randn(30, 6, generator=generator).bfloat16())
+    optimiser = optim.RowSeparation([p], warm_start=True, weight_decay=0.1)
     begin = 0
-    if os.path.exists(path):
+    if path.exists():
         saved = torch.load(path, weights_only=True)
         begin = saved["k"]
         p.data.copy_(saved["p"])
         optimiser.load_state_dict(saved["optimiser"])
-    def dying(*args, **kwargs):
-        global calls
-        calls += 1
-        if calls == 3 and k == int(stop):
-            os._exit(9)
-        return forces(*args, **kwargs)
-    solver.forces = dying
     for k in range(begin, 8):
-        calls, p.grad = 0, grads[k].bfloat16()
+        if k == dies_in:
+            projected_gradient.forces = partial(dying, itertools.count(1))
+        p.grad = grads[k]
         optimiser.step()
         torch.save({"k": k + 1, "p": p.data, "optimiser": optimiser.state_dict()}, path)
-"""
 
 
 def test_resume_after_a_kill_in_mid_step_is_bit_for_bit(tmp_path):
-    def run(*runs):
-        """Each run is a file to go on from and the step in which to die, -1 for none."""
-        arguments = [f"{tmp_path / name}:{stop}" for name, stop in runs]
-        return subprocess.run([sys.executable, "-c", TRAIN, *arguments], timeout=300).returncode
-
-    assert run(("killed", 5)) == 9
-    assert torch.load(tmp_path / "killed")["k"] == 5
-    assert run(("killed", -1), ("whole", -1)) == 0
-    whole, killed = (torch.load(tmp_path / name) for name in ("whole", "killed"))
+    doomed = multiprocessing.get_context("spawn").Process(target=train, args=(tmp_path / "a", 5))
+    doomed.start()
+    doomed.join()
+    assert doomed.exitcode == 9
+    assert torch.load(tmp_path / "a")["k"] == 5
+    train(tmp_path / "a")
+    train(tmp_path / "whole")
+    killed, whole = (torch.load(tmp_path / name) for name in ("a", "whole"))
     assert torch.equal(whole["p"], killed["p"])
     a, b = (x["optimiser"]["state"][0] for x in (whole, killed))
     assert a.keys() == b.keys() == {"momentum_buffer", "step", "separated"}

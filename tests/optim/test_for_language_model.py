@@ -280,11 +280,43 @@ def test_any_optimiser_class_serves_a_role() -> None:
         (dict(head="right_polar"), "no default learning rate for right_polar on the role 'head'"),
         (dict(head=SGD), "no default learning rate for SGD"),
         (dict(head_lr=-1.0), "lr is -1.0"),
+        (dict(weight_decay=-0.1), "weight_decay is -0.1"),
     ],
 )
 def test_refuses_what_it_does_not_know(kwargs: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         for_language_model(Plain(), **kwargs)
+
+
+@pytest.mark.parametrize(
+    "kwargs, message",
+    [
+        (dict(head=None), "optimiser of 'head' is None"),
+        (dict(optimizers={"vector": int}), "optimiser of 'vector' is <class 'int'>"),
+        (dict(lr="fast"), "lr is 'fast'"),
+        (dict(weight_decay=None), "weight_decay is None"),
+    ],
+)
+def test_refuses_what_is_no_optimiser_and_no_number(kwargs: dict, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        for_language_model(Plain(), **kwargs)
+
+
+def test_refuses_a_model_with_nothing_to_train() -> None:
+    with pytest.raises(ValueError, match="no parameter of Plain is trainable"):
+        for_language_model(Plain().requires_grad_(False))
+
+
+def test_a_nan_loss_moves_nothing() -> None:
+    """AdamW and Muon would take NaN gradients: the head refuses them before their turn."""
+    model = Plain()
+    optimizer = for_language_model(model)
+    before = copy.deepcopy(model.state_dict())
+    (loss_of(model, batch()) * float("nan")).backward()
+    with pytest.raises(ValueError, match="entries NaN"):
+        optimizer.step()
+    for name, p in model.state_dict().items():
+        assert torch.equal(p, before[name])
 
 
 def test_resumes_bit_for_bit_with_experts() -> None:

@@ -106,6 +106,25 @@ def test_lists_of_experts() -> None:
     assert roles["out.weight"] == ("head", 0)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"gate": "wi_0", "up": "wi_1", "down": "wo"},
+        {"up": "wi", "down": "wo"},
+        {"up": "fc_in", "down": "fc_out"},
+    ],
+)
+def test_mlps_of_t5_and_gptj(names: dict[str, str]) -> None:
+    sizes = {"gate": (8, 12), "up": (8, 12), "down": (12, 8)}
+    mlp = {name: nn.Linear(*sizes[role]) for role, name in names.items()}
+    model = nn.ModuleDict(
+        {"e": nn.Embedding(VOCABULARY, 8), "mlp": nn.ModuleDict(mlp), "h": nn.Linear(8, VOCABULARY)}
+    )
+    roles = by_name(model)
+    for role, name in names.items():
+        assert roles[f"mlp.{name}.weight"] == (role, int(role == "down"))
+
+
 def test_names_alone_prove_nothing() -> None:
     """A `down_proj` that does not fit `up_proj`, a `gate` without experts, a small `lm_head`."""
     model = nn.ModuleDict(
@@ -198,6 +217,16 @@ def test_ambiguous_heads_are_named() -> None:
     with pytest.raises(ValueError, match="2 linear layers .*: a.weight, b.weight; name the head"):
         assign_roles(model)
     assert by_name(model, roles={"b.weight": "head"})["a.weight"] == ("hidden", None)
+
+
+def test_an_output_embedding_without_a_weight_of_its_own() -> None:
+    """As wrapped by an adapter: its layers are looked at."""
+
+    class Wrapped(Plain):
+        def get_output_embeddings(self) -> nn.Module:
+            return nn.ModuleList([self.head])
+
+    assert by_name(Wrapped())["head.weight"] == ("head", 0)
 
 
 def test_unknown_names_and_roles_are_refused() -> None:

@@ -170,3 +170,25 @@ def test_bad_options_are_refused():
             RowSeparation([{"params": p, option: value}])
     with pytest.raises(TypeError, match="warm_start"):
         RowSeparation(p, warm_start=1)
+    for alignment in (True, "0.5", None):
+        with pytest.raises(TypeError, match=f"alignment is {alignment!r}"):
+            RowSeparation(p, alignment=alignment)
+
+
+def test_an_interrupt_after_the_solve_leaves_the_parameter_as_it_was(generator, monkeypatch):
+    """In the figures of `last_step`, the last work before weights and state change."""
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    p = Parameter(gaussian(9, 4, generator))
+    optimiser = RowSeparation([p], warm_start=True)
+    p.grad = gaussian(9, 4, generator)
+    optimiser.step()
+    weight, state = p.detach().clone(), deepcopy(optimiser.state[p])
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("optim.row_separation._report", interrupted)
+        optimiser.step()
+    assert torch.equal(p, weight) and state["step"] == optimiser.state[p]["step"] == 1
+    for key in ("momentum_buffer", "separated"):
+        assert torch.equal(optimiser.state[p][key], state[key])
