@@ -1,6 +1,6 @@
 """What a step of each head optimiser costs, in bare products and as a share of a training step.
 
-    python -m benchmarks.optimizers [--large] [--out benchmarks/optimizers.json]
+    python -m benchmarks.optimizers [--large] [--only TEXT] [--out benchmarks/optimizers.json]
 
 The unit is one float32 product `A A^T` of a head's size (2 V^2 d operations), timed on every
 eighth block of rows before and after each optimiser and scaled up. One thread, processor time,
@@ -12,7 +12,8 @@ tokens, 6 N T operations, done at the throughput of the bare product:
 
     share = units * 2 V^2 d / (6 N T)
 
-Results of other shapes in the file are kept.
+Results of other shapes in the file are kept; with `--only`, those of optimisers whose names do not
+hold the text too.
 """
 
 import datetime
@@ -30,8 +31,8 @@ from torch.nn import Parameter
 
 import optim
 from benchmarks.clouds import real_like
-from benchmarks.large import bare
 from benchmarks.machine import cpu
+from benchmarks.products import bare
 
 PARAMETERS, TOKENS = 124e6, 5e5
 OPTIMISERS: dict[str, Callable[[list[Parameter]], torch.optim.Optimizer]] = {
@@ -42,6 +43,7 @@ OPTIMISERS: dict[str, Callable[[list[Parameter]], torch.optim.Optimizer]] = {
     "RightPolarGradM": optim.RightPolarGradM,
     "HybridPolarGradM": optim.HybridPolarGradM,
     "HybridPolarGradM, row_then_polar": lambda p: optim.HybridPolarGradM(p, order="row_then_polar"),
+    "SteepestDescent, 8 passes (default)": optim.SteepestDescent,
     "RowSeparation, 4 passes (default)": optim.RowSeparation,
     "RowSeparation, 2 passes": lambda p: optim.RowSeparation(p, passes=2),
     "RowSeparation, 1 pass": lambda p: optim.RowSeparation(p, passes=1),
@@ -61,12 +63,15 @@ def seconds_of_a_step(make: Callable, grad: torch.Tensor, rounds: int) -> float:
     return statistics.median(times[1:] or times)
 
 
-def main(large: bool = False, out: Path = Path("benchmarks/optimizers.json")) -> None:
+def main(
+    large: bool = False, only: str = "", out: Path = Path("benchmarks/optimizers.json")
+) -> None:
     """Measure one shape and add it to the JSON, saved after each figure."""
     rows, dim = (50257, 768) if large else (8192, 256)
     report = json.loads(out.read_text()) if out.exists() else {}
-    figures: dict = {}
-    report[f"{rows}x{dim}"] = {
+    shape = f"{rows}x{dim}"
+    figures: dict = report[shape]["figures"] if only and shape in report else {}
+    report[shape] = {
         "command": "python -m benchmarks.optimizers" + (" --large" if large else ""),
         "date": datetime.date.today().isoformat(),
         "torch": torch.__version__,
@@ -79,10 +84,10 @@ def main(large: bool = False, out: Path = Path("benchmarks/optimizers.json")) ->
     training = 6 * PARAMETERS * TOKENS / (2 * rows**2 * dim)
     units = [bare(grad)]
     for name, make in OPTIMISERS.items():
-        if large and name.startswith("Muon"):
+        if only not in name or (large and name.startswith("Muon")):
             continue
-        separating = name.startswith("RowSeparation")
-        seconds = seconds_of_a_step(make, grad, 1 if large and separating else 4)
+        solving = name.startswith(("RowSeparation", "SteepestDescent"))
+        seconds = seconds_of_a_step(make, grad, 1 if large and solving else 4)
         units.append(bare(grad))
         cost = seconds / ((units[-1] + units[-2]) / 2)
         figures[name] = {
