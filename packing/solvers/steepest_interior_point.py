@@ -23,6 +23,8 @@ STEPS = 60
 """Newton steps in a round; 8 to 12 are usual."""
 CENTRING = 0.1
 BOUNDARY = 0.95
+SLACK = 1e-2
+"""Where `z` starts: slack enough that the first steps are long."""
 SHELL = 0.005
 """Pairs that start in the list: those within this part of the diameter."""
 CARRYING = 1e-3
@@ -76,7 +78,7 @@ def _newton(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The optimum over the listed pairs: weights and positions."""
     mean = np.full((len(A), len(A)), 1 / len(A))
-    z = np.full(len(w), 1e-4)
+    z = np.full(len(w), SLACK)
     X = A
     for _ in range(STEPS):
         L = np.zeros_like(mean)
