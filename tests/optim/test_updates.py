@@ -147,7 +147,11 @@ def test_right_rotation_equivariance(name, update, generator):
         pytest.skip("signs depend on the basis")
     M = heavy(40, 8, generator, decades=1).double()
     Q = rotation(8, generator)
-    torch.testing.assert_close(update(M @ Q), update(M) @ Q, rtol=1e-6, atol=1e-6)
+    turned, expected = update(M @ Q), update(M) @ Q
+    # the steepest step has its value to a gap of 1e-6, its rows to the root of that
+    apart = 1e-3 if name == "steepest" else 1e-6
+    torch.testing.assert_close(turned, expected, rtol=apart, atol=apart)
+    torch.testing.assert_close((M @ Q * turned).sum(), (M @ Q * expected).sum(), rtol=2e-6, atol=0)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
