@@ -29,25 +29,12 @@ import typer
 from threadpoolctl import threadpool_limits
 from torch.nn import Parameter
 
-import optim
 from benchmarks.clouds import real_like
+from benchmarks.head_optimisers import OPTIMISERS
 from benchmarks.machine import cpu
 from benchmarks.products import bare
 
 PARAMETERS, TOKENS = 124e6, 5e5
-OPTIMISERS: dict[str, Callable[[list[Parameter]], torch.optim.Optimizer]] = {
-    "AdamW (torch)": torch.optim.AdamW,
-    "Muon (torch)": torch.optim.Muon,
-    "Signum": optim.Signum,
-    "RowNormM": optim.RowNormM,
-    "RightPolarGradM": optim.RightPolarGradM,
-    "HybridPolarGradM": optim.HybridPolarGradM,
-    "HybridPolarGradM, row_then_polar": lambda p: optim.HybridPolarGradM(p, order="row_then_polar"),
-    "SteepestDescent, 8 passes (default)": optim.SteepestDescent,
-    "RowSeparation, 4 passes (default)": optim.RowSeparation,
-    "RowSeparation, 2 passes": lambda p: optim.RowSeparation(p, passes=2),
-    "RowSeparation, 1 pass": lambda p: optim.RowSeparation(p, passes=1),
-}
 
 
 def seconds_of_a_step(make: Callable, grad: torch.Tensor, rounds: int) -> float:

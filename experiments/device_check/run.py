@@ -20,7 +20,7 @@ from experiments.device_check.correctness import (
 )
 from experiments.device_check.inputs import FULL, SMALL, Sizes
 from experiments.device_check.record import Stage, facts, run_stage, write
-from experiments.device_check.timing import time_passes, time_solve
+from experiments.device_check.timing import time_passes, time_solve, time_steps
 
 
 def stages(sizes: Sizes) -> dict[str, tuple[float, Callable[[Stage], None]]]:
@@ -37,6 +37,7 @@ def stages(sizes: Sizes) -> dict[str, tuple[float, Callable[[Stage], None]]]:
         chosen[name] = budget, lambda stage, shape=shape: time_passes(stage, shape)
     V, d = sizes.solved
     chosen[f"solve {V} x {d}"] = 40, time_solve
+    chosen[f"steps {V} x {d}"] = 24, time_steps
     return chosen
 
 
@@ -44,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run every stage; 0 if all passed, 1 if not, 2 if there is no device to run on."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments.device_check",
-        description="Check and time all-pairs passes and solvers on a device.",
+        description="Check and time all-pairs passes, solvers and optimisers on a device.",
     )
     parser.add_argument("--small", action="store_true", help="every stage at tiny sizes")
     parser.add_argument("--device", choices=("cuda", "cpu"), help="cuda; cpu with --small")

@@ -8,12 +8,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
+from benchmarks.head_optimisers import OPTIMISERS
 from benchmarks.iterates import late_iterate
 from benchmarks.products import bare
 from experiments.device_check.correctness import DIAMETER
 from experiments.device_check.inputs import momentum
 from experiments.device_check.record import Stage
+from optim import RowSeparation
 from packing.pairs import PairList, TooManyPairs, extremes, forces
 from packing.solution import Solution
 from packing.solve import solve
@@ -146,3 +149,42 @@ def time_solve(stage: Stage) -> None:
     }
     stage.at_most("diameter", found.diameter, DIAMETER)
     stage.holds("floor", found.met)
+
+
+def time_steps(stage: Stage) -> None:
+    """A step of each optimiser of a head; the one that separates is repeatable and feasible."""
+    gradient = momentum(*stage.sizes.solved, stage.device)
+    half = gradient.bfloat16()
+    units: dict[str, Callable[[], object]] = {
+        "product, bfloat16": lambda: product(half),
+        "product, tf32": lambda: product(gradient, "high"),
+        "product, float32": lambda: product(gradient),
+    }
+    medians = {}
+    for name, run in units.items():
+        run()
+        spent = [seconds_of(run, stage.device) for _ in range(stage.sizes.rounds)]
+        medians[name] = statistics.median(spent)
+    steps = stage.figures["steps"] = {}
+    for name, make in OPTIMISERS.items():
+        if time.monotonic() > stage.deadline - 5:
+            stage.figures["left out"] = f"{name} and what follows: the budget is spent"
+            break
+        weight = Parameter(torch.zeros_like(gradient))
+        weight.grad = gradient
+        optimiser = make([weight])
+        optimiser.step()
+        seconds = seconds_of(optimiser.step, stage.device)
+        ratios = {unit: seconds / median for unit, median in medians.items()}
+        steps[name] = {"seconds": seconds, "ratio": ratios}
+        stage.console.print(f"  {name}: {seconds:.3f} s")
+    first, second = (Parameter(torch.zeros_like(gradient)) for _ in range(2))
+    reports = []
+    for weight in (first, second):
+        weight.grad = gradient
+        optimiser = RowSeparation([weight], passes=2)
+        optimiser.step()
+        reports += optimiser.last_step.values()
+    stage.holds("the same step twice", torch.equal(first, second))
+    stage.at_most("diameter of a step", reports[0].diameter, DIAMETER)
+    stage.at_most("missing to the diameter of a step", DIAMETER - reports[0].diameter, 1e-5)

@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 
+from benchmarks.head_optimisers import OPTIMISERS
 from experiments.device_check import correctness, run, timing
 from experiments.device_check.inputs import FULL, SMALL
 
@@ -17,6 +18,7 @@ STAGES = (
     "passes 600 x 16",
     "passes 700 x 24",
     "solve 600 x 16",
+    "steps 600 x 16",
 )
 PRODUCTS = ("product, bfloat16", "product, tf32", "product, float32")
 
@@ -64,6 +66,13 @@ def test_passes_are_ratios_to_the_products_of_the_run(small, name):
         for unit, ratio in method["ratio"].items():
             assert ratio == pytest.approx(method["median"] / methods[unit]["median"])
         assert method["peak_bytes_above_input"] is None  # of a device only
+
+
+def test_steps_are_ratios_to_the_products_of_the_run(small):
+    figures = small[1]["stages"]["steps 600 x 16"]["figures"]
+    assert figures["steps"].keys() == OPTIMISERS.keys()
+    for step in figures["steps"].values():
+        assert step["seconds"] > 0 and step["ratio"].keys() == set(PRODUCTS)
 
 
 def test_solve_is_timed(small):
