@@ -9,6 +9,7 @@ from torch import Tensor
 
 from packing import checks
 from packing.configuration import Configuration
+from packing.rows import magnitude, times_power_of_two
 from packing.solvers.exact.floors import Problem
 from packing.solvers.exact.log import Key, SearchLog, digest
 from packing.solvers.exact.optimality import refine
@@ -58,12 +59,18 @@ def minimal_diameter(
 
     Raises:
         TypeError, ValueError: an argument is not as above.
-        InputError: `log` is a file of another kind.
+        InputError: `log` is a file of another kind, or cannot be read.
         KeyboardInterrupt: Ctrl-C before the first batch was done.
     """
     _check(num_points, dim, starts, seed, processes, time_limit, given)
+    if on_batch is not None and not callable(on_batch):
+        raise TypeError(f"on_batch is {on_batch!r}, expected a function of a Found")
     problem = Problem(num_points, dim)
-    clouds = [cloud.detach().double().cpu().numpy() for cloud in given]
+    # at unit scale, as squares of what is far from it overflow or vanish
+    clouds = [
+        times_power_of_two(cloud.detach().double(), -magnitude(cloud)).cpu().numpy()
+        for cloud in given
+    ]
     kept = None if log is None else SearchLog(log)
     key = Key(num_points, dim, seed, digest(clouds))
     began = time.monotonic()
