@@ -46,7 +46,8 @@ def minimal_diameter(
         starts: how many, rounded up to batches of 64. A start is random (normal, in the ball, on
             the sphere), a piece of a lattice, or symmetric; docs/minimal_diameter.md.
         seed: start k of a seed is always the same.
-        processes: how many work at once; the result does not depend on it.
+        processes: how many work at once; the result does not depend on it. With more than one, a
+            script must guard its start by `if __name__ == "__main__":`, as the processes import it.
         time_limit: seconds after which no further batch is awaited.
         given: clouds of n-1, n or n+1 points of R^d, shape (., d); every second start then
             perturbs one of them.
