@@ -13,13 +13,18 @@ better points exist.
     dim             d, at least 1
     denominator     positive integer; the points are coordinates / denominator
     coordinates     n lists of d integers
-    ratio_squared   decimal number, as a string
+    ratio_squared   decimal number without exponent, or p/q, as a string
 """
 
 import itertools
+import re
+import reprlib
 from collections.abc import Mapping
+from decimal import MAX_EMAX, Decimal, localcontext
 from fractions import Fraction
 from typing import Any, NamedTuple
+
+CLAIM = re.compile(r"[0-9]{1,1000}(\.[0-9]{1,1000}|/0*[1-9][0-9]{0,999})?", re.ASCII)
 
 
 class CertificateError(ValueError):
@@ -59,14 +64,13 @@ def check_certificate(certificate: Mapping[str, Any]) -> Proved:
         if not isinstance(point, list) or len(point) != d or any(type(c) is not int for c in point):
             raise CertificateError(f"point {index} must be a list of {d} integers")
     claim = _get(certificate, "ratio_squared")
-    try:
-        if not isinstance(claim, str):
-            raise ValueError
-        claimed = Fraction(claim)
-    except (ValueError, ZeroDivisionError):
+    # no exponent, as a few characters could then stand for a number that fills the memory
+    if not isinstance(claim, str) or not CLAIM.fullmatch(claim):
         raise CertificateError(
-            f"ratio_squared is {claim!r}, expected a decimal number in a string"
-        ) from None
+            f"ratio_squared is {reprlib.repr(claim)}, expected a decimal number such as '2.5' in "
+            f"a string"
+        )
+    claimed = Fraction(claim)
 
     squares = [
         sum((a - b) ** 2 for a, b in zip(p, q, strict=True))
@@ -77,8 +81,8 @@ def check_certificate(certificate: Mapping[str, Any]) -> Proved:
     attained = Fraction(max(squares), min(squares))
     if attained > claimed:
         raise CertificateError(
-            f"the squared ratio of the points is {float(attained):.17g}, which exceeds the "
-            f"{claim} claimed by {float(attained - claimed):.3g}"
+            f"the squared ratio of the points is {_short(attained, 17)}, which exceeds the "
+            f"{claim} claimed by {_short(attained - claimed, 3)}"
         )
     return Proved(n, d, claimed, attained)
 
@@ -91,6 +95,12 @@ def _get(certificate: Mapping[str, Any], name: str) -> Any:
     if name not in certificate:
         raise CertificateError(f"{name} is missing")
     return certificate[name]
+
+
+def _short(value: Fraction, digits: int) -> str:
+    """The number to some digits, also where a float cannot hold it."""
+    with localcontext(prec=digits, Emax=MAX_EMAX):
+        return f"{Decimal(value.numerator) / value.denominator:g}"
 
 
 def _integer(certificate: Mapping[str, Any], name: str, least: int) -> int:

@@ -63,8 +63,11 @@ def check_finite(x: Tensor, name: str) -> None:
     """Check that `x`, of any shape, has no NaN and no infinity.
 
     Raises:
+        TypeError: it is on the meta device, where tensors have no entries.
         ValueError: it has; the message says how many and where the first one is.
     """
+    if x.is_meta:
+        raise TypeError(f"{name} is on the meta device and has no entries; load it to a real one")
     if x.numel() == 0 or all(bool(end.isfinite()) for end in torch.aminmax(x.detach())):
         return
     bad = ~x.detach().isfinite()

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from packing import checks
 from packing.configuration import Configuration
+from packing.rows import magnitude, times_power_of_two
 from packing.solvers.exact.floors import Problem
 from packing.solvers.exact.log import Key, SearchLog, digest
 from packing.solvers.exact.optimality import refine
@@ -45,7 +46,8 @@ def minimal_diameter(
         starts: how many, rounded up to batches of 64. A start is random (normal, in the ball, on
             the sphere), a piece of a lattice, or symmetric; docs/minimal_diameter.md.
         seed: start k of a seed is always the same.
-        processes: how many work at once; the result does not depend on it.
+        processes: how many work at once; the result does not depend on it. With more than one, a
+            script must guard its start by `if __name__ == "__main__":`, as the processes import it.
         time_limit: seconds after which no further batch is awaited.
         given: clouds of n-1, n or n+1 points of R^d, shape (., d); every second start then
             perturbs one of them.
@@ -58,12 +60,18 @@ def minimal_diameter(
 
     Raises:
         TypeError, ValueError: an argument is not as above.
-        InputError: `log` is a file of another kind.
+        InputError: `log` is a file of another kind, or cannot be read.
         KeyboardInterrupt: Ctrl-C before the first batch was done.
     """
     _check(num_points, dim, starts, seed, processes, time_limit, given)
+    if on_batch is not None and not callable(on_batch):
+        raise TypeError(f"on_batch is {on_batch!r}, expected a function of a Found")
     problem = Problem(num_points, dim)
-    clouds = [cloud.detach().double().cpu().numpy() for cloud in given]
+    # at unit scale, as squares of what is far from it overflow or vanish
+    clouds = [
+        times_power_of_two(cloud.detach().double(), -magnitude(cloud)).cpu().numpy()
+        for cloud in given
+    ]
     kept = None if log is None else SearchLog(log)
     key = Key(num_points, dim, seed, digest(clouds))
     began = time.monotonic()

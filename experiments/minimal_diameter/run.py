@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 PLAN = (
-    *(Case(2, n, 1) for n in range(3, 15)),
+    *(Case(2, n, 1) for n in range(2, 15)),
     *(Case(2, n, 64 if n == 18 else 4) for n in range(15, 21)),
     *(Case(3, n, 1) for n in range(4, 14)),
     Case(3, 14, 2),

@@ -55,4 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(error.format_message())
     except InputError as error:
         complain(str(error))
+    except OSError as error:
+        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     return 2

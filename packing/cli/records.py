@@ -17,6 +17,7 @@ from packing.certificate import CertificateError, check_certificate
 from packing.cli.options import AsJson
 from packing.configuration import DENOMINATOR, Configuration
 from packing.io import InputError, replacing
+from packing.minimal import LARGEST
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 DIGITS = 30
@@ -74,9 +75,7 @@ def configuration(
     try:
         best = records.best_configuration(num_points, dim)
     except KeyError as error:
-        raise InputError(
-            f"{error.args[0]}; packing.minimal_diameter({num_points}, {dim}) finds one"
-        ) from error
+        raise InputError(f"{error.args[0]}; {_remedy(num_points, dim)} finds one") from error
     except (ValueError, TypeError) as error:
         raise InputError(str(error)) from error
     if figure is not None:
@@ -105,12 +104,19 @@ def certify(
         raise InputError(f"{file} proves nothing: {error}") from error
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{file} is not JSON: {error}") from error
     typer.echo(
         f"proved: {proved.num_points} points in R^{proved.dim} with squared ratio of largest to "
         f"smallest distance at most {certificate['ratio_squared']}"
     )
+
+
+def _remedy(num_points: int, dim: int) -> str:
+    """The call that makes a configuration of this size."""
+    exact = num_points * dim <= LARGEST
+    function = "packing.minimal_diameter" if exact else "packing.codes.best_code"
+    return f"{function}({num_points}, {dim})"
 
 
 def decimal(coordinate: int) -> str:

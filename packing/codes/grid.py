@@ -1,8 +1,10 @@
 """A box of the integer grid: for crowds in few dimensions, where no sphere has room."""
 
 import math
+from itertools import count
 
 import torch
+from sympy import integer_nthroot
 from torch import Tensor
 
 from packing import checks
@@ -24,9 +26,9 @@ class Grid(Code):
         """
         checks.check_count(num_rows, "num_rows", 1)
         checks.check_count(dim, "dim", 1)
-        sides = [1] * dim
-        while math.prod(sides) < num_rows:
-            sides[sides.index(min(sides))] += 1
+        least = int(integer_nthroot(num_rows, dim)[0])
+        longer = next(k for k in count() if (least + 1) ** k * least ** (dim - k) >= num_rows)
+        sides = [least + 1] * longer + [least] * (dim - longer)
         self._diameter = math.hypot(*(n - 1 for n in sides))
         rho = 1.0 / self._diameter if num_rows > 1 else 1.0
         origin = f"a box of the integer grid, sides {min(sides)} to {max(sides)}"

@@ -17,6 +17,7 @@ SQUARE = {
     "coordinates": [[0, 0], [5, 0], [0, 5], [5, 5]],
     "ratio_squared": "2",
 }
+HUGE = "1" + "0" * 99
 
 
 def changed(**keys):
@@ -66,12 +67,27 @@ def test_a_missing_key(name):
         {"ratio_squared": "inf"},
         {"ratio_squared": "1/0"},
         {"ratio_squared": "-3"},
+        {"ratio_squared": "1e99999999999"},
+        {"ratio_squared": "3_0"},
+        {"ratio_squared": " 3"},
+        {"ratio_squared": "\u0663"},
+        {"coordinates": [[0, 0], [5, 0], [0, 5], [5, 10**400]]},
     ],
     ids=str,
 )
 def test_a_tampered_certificate(keys):
     with pytest.raises(CertificateError):
         check_certificate(changed(**keys))
+
+
+def test_a_fraction_is_a_claim():
+    assert check_certificate(changed(ratio_squared="4/02")).claimed == 2
+
+
+def test_a_refusal_shows_what_no_float_holds():
+    coordinates = [[0, 0], [5, 0], [0, 5], [10**400, 0]]
+    with pytest.raises(CertificateError, match=r"is 4\.0+e\+798, .* by 4\.00e\+798"):
+        check_certificate(changed(coordinates=coordinates))
 
 
 def test_not_an_object():
@@ -86,14 +102,14 @@ def test_not_an_object():
 def test_one_unit_of_a_coordinate_decides(points, which):
     """The claim is the exact ratio: it holds, and any move that widens the ratio breaks it."""
     certificate = changed(
-        num_points=len(points), dim=3, coordinates=[list(p) for p in points], ratio_squared="1e99"
+        num_points=len(points), dim=3, coordinates=[list(p) for p in points], ratio_squared=HUGE
     )
     exact = check_certificate(certificate).attained
     certificate["ratio_squared"] = f"{exact.numerator}/{exact.denominator}"
     assert check_certificate(certificate).attained == exact
     certificate["coordinates"][which % len(points)][0] += 1
     try:
-        moved = check_certificate(certificate | {"ratio_squared": "1e99"}).attained
+        moved = check_certificate(certificate | {"ratio_squared": HUGE}).attained
     except CertificateError:  # two points became equal
         return
     if moved > exact:

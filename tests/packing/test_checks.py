@@ -23,6 +23,7 @@ BAD_CLOUDS = [
     (torch.ones(4, 3, dtype=torch.complex64), TypeError, "torch.complex64"),
     (torch.ones(4, 3, dtype=torch.bool), TypeError, "torch.bool"),
     (ROWS.to_sparse(), TypeError, "torch.sparse_coo.*to_dense"),
+    (ROWS.to("meta"), TypeError, "meta device"),
     (torch.ones(4), ValueError, r"\(4,\).*2-D"),
     (torch.ones(2, 4, 3), ValueError, r"\(2, 4, 3\).*2-D"),
     (torch.ones(4, 0), ValueError, r"\(4, 0\).*at least one dimension"),

@@ -90,6 +90,8 @@ def test_picture(rowsep, folder, n, d, name):
     [
         (("table", "--dim", 40), "no entry in this dimension"),
         (("configuration", 99, 2), "packing.minimal_diameter(99, 2) finds one"),
+        (("configuration", 1000, 2), "packing.codes.best_code(1000, 2) finds one"),
+        (("configuration", 7, 2, "--figure", "a" * 300 + ".png"), "File name too long"),
         (("configuration", 1, 2), "num_points is 1"),
         (("configuration", 7, 2, "--json", "--csv"), "exclude each other"),
         (("configuration", 7, 2, "--figure", "a.txt"), "suffix"),
@@ -99,11 +101,13 @@ def test_picture(rowsep, folder, n, d, name):
         (("certify", "missing.json"), "cannot be read"),
         (("certify", "there.png"), "is not JSON"),
         (("certify", "list.json"), "proves nothing"),
+        (("certify", "deep.json"), "is not JSON"),
     ],
 )
 def test_refusals_are_one_line(rowsep, folder, arguments, says):
     (folder / "there.png").write_text("not a picture")
     (folder / "list.json").write_text("[]")
+    (folder / "deep.json").write_text("[" * 100_000)
     code, out, err = rowsep(*arguments)
     assert code == 2 and out == ""
     assert err.startswith("rowsep: ") and err.count("\n") == 1 and says in err

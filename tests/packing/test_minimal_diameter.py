@@ -217,6 +217,7 @@ def test_points_are_the_coordinates():
         ((4, 2), {"given": [torch.zeros(4, 2)]}, ValueError, "equal points"),
         ((4, 2), {"given": [torch.rand(7, 2)]}, ValueError, "expected 3 to 5 points"),
         ((4, 2), {"given": [torch.rand(4, 3)]}, ValueError, "in 2 dimensions"),
+        ((4, 2), {"on_batch": 3}, TypeError, "on_batch is 3"),
     ],
 )
 def test_refusals(arguments, options, error, says, monkeypatch):
@@ -229,6 +230,42 @@ def test_a_log_of_another_kind(tmp_path):
     (tmp_path / "log").write_text("hello\n")
     with pytest.raises(InputError, match="line 1, is no entry of a search log"):
         minimal_diameter(4, 2, log=tmp_path / "log")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"points": [[0.0, 0.0], [1.0, 1.0]]},
+        {"points": [[float("nan"), 0.0]] * 4},
+        {"points": None},
+        {"starts": -64},
+        {"starts": "64"},
+        {"kinds": None},
+        {"basins": [[2.0]]},
+    ],
+    ids=str,
+)
+def test_a_damaged_log(tmp_path, damage):
+    """What is not the outcome of this search is not taken for it."""
+    path = tmp_path / "log"
+    minimal_diameter(4, 2, starts=1, log=path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | damage) + "\n")
+    with pytest.raises(InputError, match="line 1, is no entry of a search log"):
+        minimal_diameter(4, 2, starts=1, log=path)
+
+
+def test_a_log_that_is_no_text(tmp_path):
+    (tmp_path / "log").write_bytes(b"\xff\xfe")
+    for path in (tmp_path, tmp_path / "log"):
+        with pytest.raises(InputError, match="is no search log"):
+            minimal_diameter(4, 2, log=path)
+
+
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**700])
+def test_the_scale_of_given_clouds_does_not_matter(generator, scale):
+    cloud = torch.rand(5, 2, generator=generator, dtype=torch.float64)
+    found = minimal_diameter(5, 2, starts=1, given=[cloud * scale])
+    assert found.coordinates == minimal_diameter(5, 2, starts=1, given=[cloud]).coordinates
 
 
 def test_mpmath_context_is_left_alone():

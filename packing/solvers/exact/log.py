@@ -48,16 +48,21 @@ class SearchLog:
         """Read the file if it exists.
 
         Raises:
-            InputError: it is not such a log.
+            InputError: it is not such a log, or cannot be read.
         """
         self.path = Path(path)
         self.lines: dict[Key, dict[str, Any]] = {}
-        text = self.path.read_text() if self.path.exists() else ""
+        try:
+            text = self.path.read_text() if self.path.exists() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{self.path} is no search log ({error}): name a file") from error
         for number, line in enumerate(text.splitlines(), 1):
             try:
                 entry = json.loads(line)
-                self.lines[Key(*(entry[name] for name in Key._fields))] = entry
-            except (ValueError, KeyError, TypeError) as error:
+                key = Key(*(entry[name] for name in Key._fields))
+                _found(key, entry)
+                self.lines[key] = entry
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError(
                     f"{self.path}, line {number}, is no entry of a search log ({error!r}): "
                     f"name another file, or remove the line"
@@ -66,15 +71,7 @@ class SearchLog:
     def found(self, key: Key) -> Found:
         """Return what is known of a search, nothing if it is not in the log."""
         entry = self.lines.get(key)
-        if entry is None:
-            return Found()
-        return Found(
-            starts=entry["starts"],
-            failed=entry["failed"],
-            basins=tuple(Basin(value, count) for value, count in entry["basins"]),
-            kinds=entry["kinds"],
-            points=np.array(entry["points"]) if entry["points"] else None,
-        )
+        return Found() if entry is None else _found(key, entry)
 
     def write(self, key: Key, found: Found, seconds: float) -> None:
         """Replace the entry of a search; `seconds` is added to what it has taken so far."""
@@ -94,3 +91,21 @@ class SearchLog:
         with replacing(self.path) as file:
             for line in self.lines.values():
                 file.write(json.dumps(line).encode() + b"\n")
+
+
+def _found(key: Key, entry: dict[str, Any]) -> Found:
+    """What an entry says of a search.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: it is not what `SearchLog.write` writes.
+    """
+    points = None
+    if entry["points"] is not None:
+        points = np.array(entry["points"], dtype=np.float64)
+        if points.shape != (key.num_points, key.dim) or not np.isfinite(points).all():
+            raise ValueError(f"points of shape {points.shape}, or not finite")
+    basins = tuple(Basin(float(value), int(count)) for value, count in entry["basins"])
+    starts, failed = entry["starts"], entry["failed"]
+    if not 0 <= failed <= starts or bool(basins) != (points is not None):
+        raise ValueError(f"{failed} of {starts} starts failed, {len(basins)} basins")
+    return Found(starts, failed, basins, dict(entry["kinds"]), points)

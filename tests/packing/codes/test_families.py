@@ -210,3 +210,21 @@ def test_gaussian_rows_depend_on_seed_and_index_only():
 def test_impossible_members_are_refused(make, match):
     with pytest.raises(ValueError, match=match):
         make()
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "dim", "sides"),
+    [
+        (1, 4, (1, 1, 1, 1)),
+        (8, 2, (3, 3)),
+        (9, 2, (3, 3)),
+        (10, 2, (4, 3)),
+        (10**12, 1, (10**12,)),
+        (10**30 + 1, 3, (10**10 + 1, 10**10, 10**10)),
+    ],
+)
+def test_the_least_box_at_once(num_rows, dim, sides):
+    """Billions of points are laid out without counting up to them."""
+    grid = Grid(num_rows, dim)
+    assert grid.num_rows == math.prod(sides)
+    assert grid.rho == pytest.approx(1 / max(1, math.hypot(*(n - 1 for n in sides))))
