@@ -17,6 +17,7 @@ from packing.certificate import CertificateError, check_certificate
 from packing.cli.options import AsJson
 from packing.configuration import DENOMINATOR, Configuration
 from packing.io import InputError, replacing
+from packing.minimal import LARGEST
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 DIGITS = 30
@@ -33,7 +34,11 @@ def table(
     """List the least known squared ratios of largest to smallest distance of n points."""
     found = records.records(dim)
     if not found:
-        raise InputError(f"--dim {dim}: the table has no entry in this dimension")
+        dims = [one.dim for one in records.records()]
+        raise InputError(
+            f"--dim {dim}: the table has no entry in this dimension, only in {min(dims)} to "
+            f"{max(dims)}"
+        )
     if json:
         typer.echo(report.strict_json([dataclasses.asdict(one) for one in found]))
         return
@@ -56,7 +61,7 @@ def table(
 
 def configuration(
     num_points: Annotated[int, typer.Argument(metavar="POINTS", help="How many points.")],
-    dim: Annotated[int, typer.Argument(help="In which dimension.")],
+    dim: Annotated[int, typer.Argument(metavar="DIM", help="In which dimension.")],
     json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print coordinates, comma-separated.")] = (
         False
@@ -66,7 +71,7 @@ def configuration(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
 ) -> None:
-    """Show the best configuration of some points that is stored, and its gap to the bound."""
+    """Show the best configuration stored for a number of points, and its gap to the bound."""
     if json and as_csv:
         raise InputError("--json and --csv exclude each other: give one of them")
     if figure is not None:
@@ -74,9 +79,10 @@ def configuration(
     try:
         best = records.best_configuration(num_points, dim)
     except KeyError as error:
-        raise InputError(
-            f"{error.args[0]}; packing.minimal_diameter({num_points}, {dim}) finds one"
-        ) from error
+        remedy = f"packing.minimal_diameter({num_points}, {dim}) finds one"
+        if num_points * dim > LARGEST:
+            remedy = f"packing.codes.best_code({num_points}, {dim}) gives one with a guarantee"
+        raise InputError(f"{error.args[0]}; {remedy}") from error
     except (ValueError, TypeError) as error:
         raise InputError(str(error)) from error
     if figure is not None:

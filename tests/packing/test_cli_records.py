@@ -88,8 +88,9 @@ def test_picture(rowsep, folder, n, d, name):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("table", "--dim", 40), "no entry in this dimension"),
+        (("table", "--dim", 40), "no entry in this dimension, only in 2 to "),
         (("configuration", 99, 2), "packing.minimal_diameter(99, 2) finds one"),
+        (("configuration", 400, 5), "packing.codes.best_code(400, 5) gives one"),
         (("configuration", 1, 2), "num_points is 1"),
         (("configuration", 7, 2, "--json", "--csv"), "exclude each other"),
         (("configuration", 7, 2, "--figure", "a.txt"), "suffix"),
