@@ -19,22 +19,14 @@ from pathlib import Path
 import torch
 import typer
 from threadpoolctl import threadpool_limits
-from torch import Tensor
 
 from benchmarks.clouds import real_like
 from benchmarks.machine import cpu, with_peak
-from benchmarks.products import bare
+from benchmarks.products import product_seconds
 from packing import solve
 from packing.pairs import extremes
 from packing.solvers.geometry import Shell
 from packing.solvers.projected_gradient import ProjectedGradient
-
-
-def product_seconds(S: Tensor) -> float:
-    """Processor seconds of one product of all rows with all rows, from every eighth block."""
-    began = time.process_time()
-    share = bare(S, every=8)
-    return (time.process_time() - began) / share
 
 
 def main(rows: int = 50257, dim: int = 768, out: Path = Path("benchmarks/large.json")) -> None:

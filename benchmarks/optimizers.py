@@ -32,7 +32,7 @@ from torch.nn import Parameter
 from benchmarks.clouds import real_like
 from benchmarks.head_optimisers import OPTIMISERS
 from benchmarks.machine import cpu
-from benchmarks.products import bare
+from benchmarks.products import product_seconds
 
 PARAMETERS, TOKENS = 124e6, 5e5
 
@@ -69,13 +69,13 @@ def main(
     }
     grad = real_like(rows, dim)
     training = 6 * PARAMETERS * TOKENS / (2 * rows**2 * dim)
-    units = [bare(grad)]
+    units = [product_seconds(grad)]
     for name, make in OPTIMISERS.items():
         if only not in name or (large and name.startswith("Muon")):
             continue
         solving = name.startswith(("RowSeparation", "SteepestDescent"))
         seconds = seconds_of_a_step(make, grad, 1 if large and solving else 4)
-        units.append(bare(grad))
+        units.append(product_seconds(grad))
         cost = seconds / ((units[-1] + units[-2]) / 2)
         figures[name] = {
             "seconds": round(seconds, 3),

@@ -20,14 +20,14 @@ from packing.cli.options import complain
 from packing.io import InputError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-for command in (
-    solve.solve,
-    measure.measure,
-    records.table,
-    records.configuration,
-    records.certify,
+for command, summary in (
+    (solve.solve, "Turn a momentum into an update with separated rows."),
+    (measure.measure, "Print diameter, separation and spectrum of a matrix."),
+    (records.table, "List the least known ratios of distances of n points."),
+    (records.configuration, "Show the best stored configuration of n points."),
+    (records.certify, "Check a configuration in integer arithmetic."),
 ):
-    app.command()(command)
+    app.command(short_help=summary)(command)
 
 
 @app.callback(invoke_without_command=True)

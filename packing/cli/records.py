@@ -34,7 +34,11 @@ def table(
     """List the least known squared ratios of largest to smallest distance of n points."""
     found = records.records(dim)
     if not found:
-        raise InputError(f"--dim {dim}: the table has no entry in this dimension")
+        dims = [one.dim for one in records.records()]
+        raise InputError(
+            f"--dim {dim}: the table has no entry in this dimension, only in {min(dims)} to "
+            f"{max(dims)}"
+        )
     if json:
         typer.echo(report.strict_json([dataclasses.asdict(one) for one in found]))
         return
@@ -57,7 +61,7 @@ def table(
 
 def configuration(
     num_points: Annotated[int, typer.Argument(metavar="POINTS", help="How many points.")],
-    dim: Annotated[int, typer.Argument(help="In which dimension.")],
+    dim: Annotated[int, typer.Argument(metavar="DIM", help="In which dimension.")],
     json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print coordinates, comma-separated.")] = (
         False
@@ -67,7 +71,7 @@ def configuration(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
 ) -> None:
-    """Show the best configuration of some points that is stored, and its gap to the bound."""
+    """Show the best configuration stored for a number of points, and its gap to the bound."""
     if json and as_csv:
         raise InputError("--json and --csv exclude each other: give one of them")
     if figure is not None:

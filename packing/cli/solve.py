@@ -82,7 +82,9 @@ def solve(
         typer.Option(help="The algorithm; exact is for small matrices."),
     ] = "projected_gradient",
     passes: Annotated[int, typer.Option(min=1, help="Most passes over all pairs.")] = 24,
-    starts: Annotated[int, typer.Option(min=1, help="Starts of the exact solver.")] = 256,
+    starts: Annotated[
+        int, typer.Option(min=1, help="Starts of the exact solver, rounded up to batches of 64.")
+    ] = 256,
     tolerance: Annotated[
         float | None,
         typer.Option(help="Stop when rho gains less than this part of itself in 8 passes."),

@@ -88,10 +88,11 @@ def test_picture(rowsep, folder, n, d, name):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("table", "--dim", 40), "no entry in this dimension"),
+        (("table", "--dim", 40), "no entry in this dimension, only in 2 to "),
         (("configuration", 99, 2), "packing.minimal_diameter(99, 2) finds one"),
         (("configuration", 1000, 2), "packing.codes.best_code(1000, 2) finds one"),
         (("configuration", 7, 2, "--figure", "a" * 300 + ".png"), "File name too long"),
+        (("configuration", 400, 5), "packing.codes.best_code(400, 5) finds one"),
         (("configuration", 1, 2), "num_points is 1"),
         (("configuration", 7, 2, "--json", "--csv"), "exclude each other"),
         (("configuration", 7, 2, "--figure", "a.txt"), "suffix"),
