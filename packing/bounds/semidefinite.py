@@ -23,19 +23,18 @@ from packing.bounds.ratio import rho_upper_bound
 from packing.cloud import jung_radius
 from packing.rows import CentredRows
 
-GIVE = (0.0, 1e-7, 1e-6, 1e-5)
-"""Taken off the floor where hardly anything is feasible and the conic solver stalls: the bound of a
-lower floor is a bound too."""
+SHIFTS = 10.0 ** np.arange(-13, -2)
+"""Tried for the shift of the multipliers that makes a bound of them."""
 
 
 class AlignedBound(NamedTuple):
     """A bound on `rho` over all clouds of an alignment."""
 
     value: float
-    """No cloud of at least this alignment has a larger `rho`, to the tolerance of the conic solver
-    (1e-8)."""
+    """No cloud of at least this alignment has a larger `rho`, up to rounding in float64."""
     relaxation: float
-    """Optimum of the relaxation; `value` is the least of it and `rho_upper_bound`."""
+    """Bound on the optimum of the relaxation by its dual; `value` is the least of it and
+    `rho_upper_bound`."""
     exact: bool
     """Whether d >= V-1, where the relaxation is attained."""
     update: Tensor
@@ -69,30 +68,58 @@ def aligned_bound(A: Tensor, alignment: float) -> AlignedBound:
     i, j = np.triu_indices(num_rows, 1)
     diagonal = cp.diag(G)
     q = diagonal[i] + diagonal[j] - 2 * G[i, j]
-    least, floor = cp.Variable(), cp.Parameter()
+    least, directions = cp.Variable(), momentum / total
+    floor = alignment * jung_radius(dim)
     constraints = [
         block[:dim, :dim] == np.eye(dim),
         q >= least,
         q <= 1,
-        cp.sum(cp.multiply(momentum / total, S)) >= floor * jung_radius(dim),
+        cp.sum(cp.multiply(directions, S)) >= floor,
     ]
     problem = cp.Problem(cp.Maximize(least), constraints)
-    for give in GIVE:
-        floor.value = alignment - give
-        with warnings.catch_warnings():  # the status says the same
-            warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-            problem.solve(solver=cp.CLARABEL)
-        if problem.status != cp.OPTIMAL_INACCURATE:
-            break
+    with warnings.catch_warnings():  # what the solver returns need not be accurate here
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+        problem.solve(solver=cp.CLARABEL)
     if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         raise ValueError(f"alignment is {alignment}, which no update reaches; lower it")
-    if problem.status != cp.OPTIMAL or least.value is None or G.value is None:
+    if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or G.value is None:
         raise RuntimeError(f"the conic solver ended with status {problem.status}")
-    relaxation = float(np.sqrt(max(0.0, float(least.value))))
+    near, far, pull = (np.maximum(one.dual_value, 0.0) for one in constraints[1:])
+    relaxation = float(np.sqrt(_dual(near, far, pull, directions, floor)))
     exact = dim >= num_rows - 1
     update = _realised(G.value, momentum) if exact else np.asarray(S.value)
     value = min(relaxation, rho_upper_bound(num_rows, dim))
     return AlignedBound(value, relaxation, exact, torch.as_tensor(update, device=A.device))
+
+
+def _dual(
+    near: np.ndarray, far: np.ndarray, pull: np.ndarray, directions: np.ndarray, floor: float
+) -> float:
+    """An upper bound on `delta^2` from any multipliers of at least 0.
+
+    With `near` scaled to sum to 1 and K the Laplacian of `near - far`, every feasible (S, G) has
+
+        delta^2 <= <K,G> + sum far + pull (<C,S> - floor),    tr G = sum_{i<j} q_ij / V <= (V-1)/2
+
+    for centred G, hence for every e above the largest eigenvalue of K, as `G >= S S^T`,
+
+        delta^2 <= e (V-1)/2 + pull^2/4 <C, (e - K)^-1 C> + sum far - pull floor.
+    """
+    num_rows = len(directions)
+    if near.sum() <= 0.0:
+        return 1.0
+    near = near / near.sum()
+    K = np.zeros((num_rows, num_rows))
+    i, j = np.triu_indices(num_rows, 1)
+    K[i, j] = K[j, i] = far - near
+    np.fill_diagonal(K, -K.sum(axis=1))
+    sizes, vectors = np.linalg.eigh(K)
+    parts = ((vectors.T @ directions) ** 2).sum(axis=1)
+    bounds = [
+        e * (num_rows - 1) / 2 + pull**2 / 4 * (parts / (e - sizes)).sum()
+        for e in max(0.0, float(sizes[-1])) + SHIFTS
+    ]
+    return float(np.clip(min(bounds) + far.sum() - pull * floor, 0.0, 1.0))
 
 
 def _realised(G: np.ndarray, momentum: np.ndarray) -> np.ndarray:
