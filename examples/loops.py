@@ -7,6 +7,8 @@ import argparse
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
+from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LinearLR
 
 from examples.tiny import Decoder, loss_of, text
@@ -74,10 +76,8 @@ def mixed_precision(steps: int) -> list[float]:
     return losses
 
 
-def bfloat16(steps: int) -> list[float]:
-    """Weights in bfloat16. The head's momentum is float32; a step is rounded to the weight."""
-    model = Decoder().bfloat16()
-    optimizer = for_language_model(model, lr=2e-3, head_lr=0.1)
+def fit(model: Callable[[Tensor], Tensor], optimizer: Optimizer, steps: int) -> list[float]:
+    """The loop itself: what a model in bfloat16 or a compiled one needs is no different."""
     losses = []
     for step in range(steps):
         tokens = text(BATCH, seed=step)
@@ -87,21 +87,20 @@ def bfloat16(steps: int) -> list[float]:
         optimizer.zero_grad()
         losses.append(loss.item())
     return losses
+
+
+def bfloat16(steps: int) -> list[float]:
+    """Weights in bfloat16. The head's momentum is float32; a step is rounded to the weight."""
+    model = Decoder().bfloat16()
+    optimizer = for_language_model(model, lr=2e-3, head_lr=0.1)
+    return fit(model, optimizer, steps)
 
 
 def compiled(steps: int, backend: str = "inductor") -> list[float]:
     """A compiled model; before or after compiling, the optimiser finds the same parameters."""
     model = torch.compile(Decoder(), backend=backend)
     optimizer = for_language_model(model, head_lr=0.1)  # type: ignore[arg-type]
-    losses = []
-    for step in range(steps):
-        tokens = text(BATCH, seed=step)
-        loss = loss_of(model(tokens), tokens)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.item())
-    return losses
+    return fit(model, optimizer, steps)
 
 
 LOOPS: dict[str, Callable[..., list[float]]] = {
