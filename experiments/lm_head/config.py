@@ -46,7 +46,7 @@ class Training:
     heads: int = 2
     context: int = 128
     batch: int = 16
-    steps: int = 500
+    steps: int = 300
     warmup: float = 0.05
     cooldown: float = 0.4
     hidden_lr: float = 0.02
@@ -54,8 +54,8 @@ class Training:
     tied: bool = False
     validation_tokens: int = 65536
     evaluate_tokens: int = 8192
-    evaluate_every: int = 100
-    measure_every: int = 50
+    evaluate_every: int = 50
+    measure_every: int = 25
     device: str = "cpu"
     precision: str = "float32"
 

@@ -145,7 +145,13 @@ class Session:
             self.history["measures"].append(self._measure(*before))
         if self.step % training.evaluate_every == 0 and not last:
             found = self.evaluate(training.evaluate_tokens)
-            self.history["evaluations"].append({"step": self.step, "loss": found["val_loss"]})
+            self.history["evaluations"].append(
+                {
+                    "step": self.step,
+                    "loss": found["val_loss"],
+                    "band_losses": found["band_losses"],
+                }
+            )
 
     @torch.no_grad()
     def evaluate(self, num_tokens: int) -> dict[str, Any]:
