@@ -7,9 +7,12 @@ The derivative in `w_ij` is `(1 - ||x_i - x_j||^2)/2` at `X = L_w^+ A`, so `w_ij
 Commun. Statist. A 7, 1978), `X` being improved by a few conjugate gradients after each. Pairs come
 from passes over all of them; the flow is a dual certificate at any time (docs/mathematics.md).
 
-A feasible cloud is made of the mean of the iterates: rows are drawn towards the centre of a ball
-that holds them, in the order of their mass `||a_i||`, each until it is within the diameter of all
-heavier ones.
+Reweighting finds the pairs that matter but leaves them a few percent uneven for long; after each
+pass the method of multipliers (multipliers.py) evens them out.
+
+A feasible cloud is made of the positions: rows are drawn towards the centre of a ball that holds
+them, in the order of their mass `||a_i||`, each until it is within the diameter of all heavier
+ones.
 """
 
 import math
@@ -21,6 +24,7 @@ from torch import Tensor
 from packing.cloud import jung_radius
 from packing.solvers.flow import Flow, Laplacian, distances
 from packing.solvers.groups import grouped
+from packing.solvers.multipliers import multiplier_step
 
 PARTNERS = 8
 """Far pairs that each row offers in a pass."""
@@ -28,6 +32,8 @@ REWEIGHTINGS = 20
 """Updates of the weights between two passes."""
 GRADIENTS = 4
 """Conjugate gradients for one of them."""
+MULTIPLIER_STEPS = 2
+"""After them."""
 SHARPNESS = 20.0
 """In the first pass a row prefers the partners of largest `q_ij + log(m_j)/SHARPNESS`; doubled
 with each round, so that heavy rows have pairs at once and the farthest come in the end."""
@@ -63,7 +69,7 @@ def first_order(A: Tensor, *, tolerance: float, passes: int, start: Flow | None)
     """
     masses = A.norm(dim=1)
     best = A / (2 * masses.clamp(min=torch.finfo(A.dtype).tiny)[:, None])
-    value, spent = float(masses.sum()) / 2, 0
+    value = float(masses.sum()) / 2
     flow = Flow(A.new_empty((0, 2), dtype=torch.int64), A.new_empty(0), best)
     if start is not None:
         flow = Flow(start.pairs, start.weights.to(A), start.positions.to(A))
@@ -76,28 +82,32 @@ def first_order(A: Tensor, *, tolerance: float, passes: int, start: Flow | None)
             value = float((A * best).sum())
     begun = len(flow.pairs) > 0
     pairs, w, X = flow
-    mean, scale, steps, least = X, 1.0, 0, math.inf
+    spent, least = 0, math.inf
     jung = jung_radius(min(A.shape[1], len(A) - 1))
     stop = f"passes spent ({passes})"
+
+    def bound(moved: Flow, left: float) -> None:
+        nonlocal flow, least
+        upper = float((moved.weights * distances(moved.positions, moved.pairs)).sum()) + jung * left
+        if upper < least:
+            least, flow = upper, moved
+
     for turn in range(passes // 2):
-        if begun:
-            found = _far_pairs(X, None, scale if turn else 0.0)
-        else:
-            sharpness = SHARPNESS * 2.0 ** min(turn, 60)
-            found = _far_pairs(X, masses.log() * (scale**2 / sharpness), scale if turn else 0.0)
-        pairs, w = _joined(pairs, w, found, masses)
+        bias = None if begun else masses.log() / (SHARPNESS * 2.0 ** min(turn, 60))
+        pairs, w = _joined(pairs, w, _far_pairs(X, bias, 1.0 if turn else 0.0), masses)
         for _ in range(REWEIGHTINGS):
             X, left = Laplacian(pairs, w, len(A)).solve(A, X, GRADIENTS, tolerance * value / 16)
-            lengths = distances(X, pairs)
-            upper = float((w * lengths).sum()) + jung * left
-            if upper < least:
-                least, flow = upper, Flow(pairs, w, X)
-            scale = math.sqrt(float((w * lengths.square()).sum() / w.sum()))
-            w = w * (lengths / scale).square() * scale
-            steps += 1
-            mean = mean + (X - mean) * min(1.0, 4 / (steps + 3))
-        rows = _feasible(mean, masses, scale)
-        reached = float((A * rows).sum()) / scale
+            bound(Flow(pairs, w, X), left)
+            squares = distances(X, pairs).square()
+            scale = math.sqrt(float((w * squares).sum() / w.sum()))
+            w = w * squares / scale
+        w, X = w * scale, X / scale
+        for _ in range(MULTIPLIER_STEPS):
+            pairs, w, X = multiplier_step(A, masses, Flow(pairs, w, X))
+            rest = A - Laplacian(pairs, w, len(A)).times(X)
+            bound(Flow(pairs, w, X), float(rest.norm(dim=1).sum()))
+        rows = _feasible(X, masses)
+        reached = float((A * rows).sum())
         spent += 2
         if reached > value:
             best, value = rows, reached
@@ -142,8 +152,8 @@ def _joined(pairs: Tensor, w: Tensor, found: Tensor, masses: Tensor) -> tuple[Te
     return torch.cat([pairs, fresh]), torch.cat([w, added])
 
 
-def _feasible(X: Tensor, masses: Tensor, diameter: float) -> Tensor:
-    """Rows of at most this diameter but for rounding, near `X`, the heavy ones nearest.
+def _feasible(X: Tensor, masses: Tensor) -> Tensor:
+    """Rows of diameter at most 1 but for rounding, near `X`, the heavy ones nearest.
 
     Drawing `s_j` towards the centre c leaves `||s_i - s_j|| <= max(||s_i - s_j||, ||s_i - c||)`, so
     a pair that was within the diameter stays so, and of each pair only the lighter row has to move.
@@ -151,7 +161,7 @@ def _feasible(X: Tensor, masses: Tensor, diameter: float) -> Tensor:
     order = masses.argsort(descending=True, stable=True)
     rows = X[order] - _ball_centre(X)
     norms = rows.norm(dim=1, keepdim=True)
-    rows = rows * (diameter / norms.clamp(min=diameter))
+    rows = rows / norms.clamp(min=1)
     squares = rows.square().sum(dim=1)
     size = max(1, min(512, BLOCK_ENTRIES // len(rows)))
     for first in range(0, len(rows), size):
@@ -159,8 +169,8 @@ def _feasible(X: Tensor, masses: Tensor, diameter: float) -> Tensor:
         block, heavier = rows[first:stop], rows[:stop]
         n = squares[first:stop, None]
         inner = block @ heavier.T
-        # ||t s_i - s_j|| <= diameter up to the larger root t
-        room = (inner.square() - n * (squares[:stop] - diameter**2)).clamp_(min=0).sqrt_()
+        # ||t s_i - s_j|| <= 1 up to the larger root t
+        room = (inner.square() - n * (squares[:stop] - 1)).clamp_(min=0).sqrt_()
         t = (inner + room) / n.clamp(min=torch.finfo(n.dtype).tiny)
         later = (
             torch.arange(stop, device=t.device)

@@ -25,12 +25,12 @@ CENTRING = 0.1
 BOUNDARY = 0.95
 SLACK = 1e-2
 """Where `z` starts: slack enough that the first steps are long."""
-SHELL = 0.005
-"""Pairs that start in the list: those within this part of the diameter."""
-CARRYING = 1e-3
-"""Pairs stay in the list whose weight is this part of the lighter row's norm."""
-WARM_PASSES = 48
-WARM_GAP = 2e-3
+LIGHT = 1e-4
+"""Least weight of a pair at the start of a round, over the lighter row's norm."""
+PARTNERS = 8
+"""Far pairs that each row may add in a round."""
+WARM_PASSES = 24
+WARM_GAP = 5e-4
 
 
 def interior_point(A: Tensor, *, tolerance: float) -> Candidate:
@@ -49,25 +49,27 @@ def interior_point(A: Tensor, *, tolerance: float) -> Candidate:
     i, j = warm.flow.pairs.cpu().numpy().T
     weights[i, j] = warm.flow.weights.cpu().numpy()
     X = warm.flow.positions.cpu().numpy()
-    star = np.zeros_like(weights, dtype=bool)  # keeps the graph connected
-    star[masses.argmax()] = star[:, masses.argmax()] = True
-    w = np.zeros(len(i))
+    listed = weights > 0
+    heaviest = masses.argmax()  # its pairs keep the graph connected
+    listed[heaviest] = listed[:, heaviest] = True
+    least = LIGHT * np.minimum.outer(masses, masses)
     stop = f"relative gap above {tolerance:g} after {ROUNDS} rounds of Newton steps"
-    for turn in range(ROUNDS):
-        lighter = np.minimum.outer(masses, masses)
-        q = squareform(pdist(X, "sqeuclidean"))
-        shell = SHELL if turn == 0 else tolerance / 8
-        listed = star | (weights > CARRYING * lighter) | (q > (1 - shell) ** 2)
+    for _ in range(ROUNDS):
         i, j = np.nonzero(np.triu(listed, 1))
-        w = np.maximum(weights[i, j], 1e-4 * lighter[i, j])
-        w, X = _newton(momentum, i, j, w, tolerance / 4)
-        weights = np.zeros_like(weights)
+        w, X = _newton(momentum, i, j, np.maximum(weights, least)[i, j], tolerance / 4)
         weights[i, j] = w
         cost = float((w * np.linalg.norm(X[i] - X[j], axis=1)).sum())
-        value = float((momentum * X).sum()) / float(pdist(X).max())
+        distances = squareform(pdist(X))
+        value = float((momentum * X).sum()) / float(distances.max())
         if cost - value <= tolerance * cost:
             stop = f"relative gap below {tolerance:g}"
             break
+        count = min(PARTNERS, len(X))
+        farthest = np.argpartition(distances, -count, axis=1)[:, -count:]
+        rows = np.arange(len(X))[:, None]
+        far = distances[rows, farthest] > 1 + tolerance / 8
+        listed[np.broadcast_to(rows, far.shape)[far], farthest[far]] = True
+        listed |= listed.T
     pairs = torch.as_tensor(np.stack([i, j], axis=1), device=A.device)
     rows = torch.as_tensor(X).to(A)
     return Candidate(rows, Flow(pairs, torch.as_tensor(w).to(A), rows), warm.passes, stop)
