@@ -1,0 +1,1 @@
+"""How good the packings are, and what they cost, over V and d."""
