@@ -7,9 +7,6 @@ shared out by `align`), `random` (independent Gaussian rows). `aligned` with 0 p
 as it is, without a solver. Files may carry a stride, `file.npy::4`; cases in the results are kept.
 """
 
-import csv
-import datetime
-import platform
 from pathlib import Path
 from typing import Annotated
 
@@ -18,13 +15,13 @@ import typer
 from rich.progress import track
 from torch import Tensor
 
-from experiments.separation.run import load, short
+from experiments.momenta import load, short
+from experiments.table import Table
 from packing import solve
 from packing.baselines import quality
 from packing.bounds import rho_upper_bound
 from packing.codes.aligned import align
 from packing.codes.best import best_code
-from packing.report import rowsep_version
 
 RESULTS = Path(__file__).parent / "front.csv"
 KEY = ("momentum", "start", "floor", "passes")
@@ -53,19 +50,16 @@ def main(
     results: Path = RESULTS,
 ) -> None:
     """Solve every case with seed 0 and append its figures to the results."""
-    done = set()
-    if results.exists():
-        with results.open(newline="") as file:
-            done = {tuple(row[k] for k in KEY) for row in csv.DictReader(file)}
+    table = Table(results, KEY, FIELDS)
     for name in momenta or ["shipped"]:
         cases = [("aligned", "", 0), *((s, f, p) for s in STARTS for f in floors for p in passes)]
-        left = [c for c in cases if (short(name), *map(str, c)) not in done]
+        left = table.left([(short(name), *case) for case in cases])
         if not left:
             continue
         A = load(name)
         code = best_code(*A.shape)
         starts = states(A)
-        for start, floor, count in track(left, description=short(name)):
+        for _, start, floor, count in track(left, description=short(name)):
             row = {
                 "momentum": short(name),
                 "start": start,
@@ -75,12 +69,8 @@ def main(
                 "dim": A.shape[1],
                 "bound": f"{rho_upper_bound(*A.shape):.6f}",
                 "origin": code.origin if start in ("code", "aligned") else "",
-                "rowsep": rowsep_version(),
-                "torch": torch.__version__,
-                "python": platform.python_version(),
-                "date": datetime.date.today().isoformat(),
             }
-            append(results, row | figures(A, starts[start], floor, count))
+            table.append(row | figures(A, starts[start], floor, count))
 
 
 def states(A: Tensor) -> dict[str, Tensor | None]:
@@ -104,16 +94,6 @@ def figures(A: Tensor, state: Tensor | None, floor: float | str, passes: int) ->
         met = found.met
     exact = {k: f"{getattr(found, k):.6f}" for k in ("rho", "alignment", "cosine")}
     return exact | {"met": met}
-
-
-def append(results: Path, row: dict) -> None:
-    """Write one row at the end, with the header before the first."""
-    new = not results.exists()
-    with results.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
 
 
 if __name__ == "__main__":

@@ -5,20 +5,19 @@
 A size is `VxD`, 83x64. Sizes already in the results are not run again.
 """
 
-import csv
-import datetime
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 from rich.progress import track
 
+from experiments.table import Table
 from packing.codes import best_code, polish
 
 RESULTS = Path(__file__).parent / "polish.csv"
 SIZES = ["19x12", "20x8", "20x16", "40x16", "100x16", "72x64", "83x64", "96x64", "128x64", "192x64"]
-FIELDS = ("rows", "dim", "code", "polished", "bound", "origin", "torch", "date")
+KEY = ("rows", "dim")
+FIELDS = (*KEY, "code", "polished", "bound", "origin", "torch", "date")
 
 
 def main(
@@ -27,21 +26,17 @@ def main(
     results: Path = RESULTS,
 ) -> None:
     """Polish each size with seed 0 and append its figures."""
-    done = set()
-    if results.exists():
-        with results.open(newline="") as file:
-            done = {f"{row['rows']}x{row['dim']}" for row in csv.DictReader(file)}
-    for size in track([s for s in sizes if s not in done], description="polishing"):
-        rows, dim = map(int, size.split("x"))
+    table = Table(results, KEY, FIELDS)
+    left = table.left([tuple(map(int, size.split("x"))) for size in sizes])
+    for rows, dim in track(left, description="polishing"):
         code = best_code(rows, dim)
-        figures = (code.measured_rho(), polish(code, iterations).rho, code.bound)
-        line = (rows, dim, *(f"{x:.6f}" for x in figures), code.origin)
-        new = not results.exists()
-        with results.open("a", newline="") as file:
-            writer = csv.writer(file)
-            if new:
-                writer.writerow(FIELDS)
-            writer.writerow((*line, torch.__version__, datetime.date.today().isoformat()))
+        figures = {
+            "code": code.measured_rho(),
+            "polished": polish(code, iterations).rho,
+            "bound": code.bound,
+        }
+        texts = {name: f"{value:.6f}" for name, value in figures.items()}
+        table.append({"rows": rows, "dim": dim, "origin": code.origin} | texts)
 
 
 if __name__ == "__main__":

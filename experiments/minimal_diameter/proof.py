@@ -7,9 +7,6 @@ proved (in floating-point arithmetic, to SCIP's tolerances), and what it took. R
 are kept; remove the file to prove afresh. Needs the extra `proof`.
 """
 
-import csv
-import datetime
-import platform
 import sys
 import time
 from importlib.metadata import version
@@ -19,13 +16,13 @@ from typing import Annotated
 import typer
 from rich.progress import track
 
-from packing.report import rowsep_version
+from experiments.table import Table
 from packing.solvers.global_search import minimal_diameter, scip_version
 
 RESULTS = Path(__file__).parent / "proof.csv"
+KEY = ("points", "dim")
 FIELDS = (
-    "points",
-    "dim",
+    *KEY,
     "ratio_squared",
     "lower",
     "gap",
@@ -48,34 +45,25 @@ def main(
     results: Path = RESULTS,
 ) -> None:
     """Prove every case that the results do not have."""
-    done = set()
-    if results.exists():
-        with results.open() as file:
-            done = {(int(row["points"]), int(row["dim"])) for row in csv.DictReader(file)}
-    for number in track([n for n in points if (n, dim) not in done], description="proving"):
+    table = Table(results, KEY, FIELDS)
+    left = table.left([(number, dim) for number in points])
+    for number, _ in track(left, description="proving"):
         began = time.monotonic()
         found = minimal_diameter(number, dim, gap=gap, time_limit=3600 * hours)
-        row: dict[str, object] = {
-            "points": number,
-            "dim": dim,
-            "ratio_squared": found.ratio_squared,
-            "lower": found.lower,
-            "gap": found.gap,
-            "nodes": found.nodes,
-            "status": found.status,
-            "seconds": round(time.monotonic() - began, 1),
-            "rowsep": rowsep_version(),
-            "scip": f"pyscipopt {version('pyscipopt')} with SCIP {scip_version()}",
-            "python": platform.python_version(),
-            "date": datetime.date.today().isoformat(),
-            "command": "python -m experiments.minimal_diameter.proof " + " ".join(sys.argv[1:]),
-        }
-        fresh = not results.exists()
-        with results.open("a", newline="") as file:
-            writer = csv.writer(file)
-            if fresh:
-                writer.writerow(FIELDS)
-            writer.writerow(row[name] for name in FIELDS)
+        table.append(
+            {
+                "points": number,
+                "dim": dim,
+                "ratio_squared": found.ratio_squared,
+                "lower": found.lower,
+                "gap": found.gap,
+                "nodes": found.nodes,
+                "status": found.status,
+                "seconds": round(time.monotonic() - began, 1),
+                "scip": f"pyscipopt {version('pyscipopt')} with SCIP {scip_version()}",
+                "command": "python -m experiments.minimal_diameter.proof " + " ".join(sys.argv[1:]),
+            }
+        )
 
 
 if __name__ == "__main__":

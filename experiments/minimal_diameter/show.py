@@ -12,7 +12,8 @@ import typer
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.minimal_diameter.compare import RESULTS, read
+from experiments.minimal_diameter.compare import RESULTS
+from experiments.table import read
 from packing.bounds import rho_upper_bound
 from packing.records import Record, best_configuration, records
 

@@ -7,22 +7,17 @@ every second row. Rows already in the results are kept and not computed again, s
 killed goes on where it was; remove the file to measure afresh.
 """
 
-import csv
-import datetime
-import platform
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 from rich.progress import track
 from torch import Tensor
 
+from experiments.momenta import load, short
+from experiments.table import Table
 from packing import solve
 from packing.baselines import BASELINES, quality
-from packing.cloud import centre
-from packing.io import demo_momentum, load_matrix
-from packing.report import rowsep_version
 
 RESULTS = Path(__file__).parent / "results.csv"
 KEY = ("momentum", "method", "measure", "floor", "passes", "seed")
@@ -44,15 +39,6 @@ FIELDS = (
 )
 
 
-def load(name: str) -> Tensor:
-    """The momentum called `shipped`, or that of a file with an optional `::stride`, centred."""
-    if name == "shipped":
-        return centre(demo_momentum().float())
-    path, _, stride = name.partition("::")
-    matrix, _ = load_matrix(Path(path))
-    return centre(matrix[:: int(stride or 1)].float())
-
-
 def main(
     momenta: Annotated[list[str] | None, typer.Argument(help="files, `::stride` allowed")] = None,
     floors: Annotated[list[float], typer.Option()] = [0.3, 0.4, 0.5, 0.6, 0.66, 0.7],  # noqa: B006
@@ -63,22 +49,23 @@ def main(
     results: Path = RESULTS,
 ) -> None:
     """Solve every case and append its figures to the results."""
-    done = {tuple(row[k] for k in KEY) for row in read(results)}
+    table = Table(results, KEY, FIELDS)
+    cases = [
+        *((baseline, "", "") for baseline in BASELINES),
+        *((s, f, p) for s in solvers for f in floors for p in passes),
+    ]
     tasks = [
-        (name, method, floor, count)
+        (name, *case)
         for name in momenta or ["shipped"]
-        for method, floor, count in [
-            *((baseline, "", "") for baseline in BASELINES),
-            *((s, f, p) for s in solvers for f in floors for p in passes),
-        ]
-        if (short(name), method, measure, str(floor), str(count), str(seed)) not in done
+        for case in cases
+        if table.left([(short(name), case[0], measure, *case[1:], seed)])
     ]
     loaded: dict[str, Tensor] = {}
     for name, method, floor, count in track(tasks, description="solving"):
         if name not in loaded:
             loaded = {name: load(name)}
         A = loaded[name]
-        row = dict.fromkeys(FIELDS, "") | {
+        row: dict[str, object] = {
             "momentum": short(name),
             "method": method,
             "measure": measure,
@@ -88,14 +75,9 @@ def main(
             "rows": A.shape[0],
             "dim": A.shape[1],
             "dtype": str(A.dtype).removeprefix("torch."),
-            "rowsep": rowsep_version(),
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-            "date": datetime.date.today().isoformat(),
         }
         if method in BASELINES:
             found = quality(A, BASELINES[method](A))
-            row |= {"rho": found.rho, "alignment": found.alignment, "cosine": found.cosine}
         else:
             found = solve(
                 A,
@@ -105,41 +87,9 @@ def main(
                 passes=int(count),
                 seed=seed,
             )
-            row |= {
-                "rho": found.rho,
-                "bound": found.bound,
-                "alignment": found.alignment,
-                "cosine": found.cosine,
-                "met": found.met,
-                "all_passes": found.passes,
-            }
-        append(results, row)
-
-
-def short(name: str) -> str:
-    """The name a momentum goes by in the results: the file's own, with its stride."""
-    return Path(name).name
-
-
-def read(results: Path) -> list[dict[str, str]]:
-    """Rows of the results so far."""
-    if not results.exists():
-        return []
-    with results.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def append(results: Path, row: dict) -> None:
-    """Write one row at the end, with the header before the first."""
-    new = not results.exists()
-    with results.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if new:
-            writer.writeheader()
-        for key in ("rho", "bound", "alignment", "cosine"):
-            if row[key] != "":
-                row[key] = f"{row[key]:.6f}"
-        writer.writerow(row)
+            row |= {"bound": f"{found.bound:.6f}", "met": found.met, "all_passes": found.passes}
+        exact = {k: f"{getattr(found, k):.6f}" for k in ("rho", "alignment", "cosine")}
+        table.append(row | exact)
 
 
 if __name__ == "__main__":

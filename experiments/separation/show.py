@@ -13,7 +13,8 @@ import typer
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from experiments.separation.run import RESULTS, read
+from experiments.separation.run import RESULTS
+from experiments.table import read
 
 METHODS = {"projected_gradient": "projected gradient", "smoothed": "smoothed"}
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")

@@ -8,9 +8,6 @@ rows drawn by the seed and the first columns; else the first-order solver takes 
 processor's. Cases in the results are kept and not computed again.
 """
 
-import csv
-import datetime
-import platform
 import time
 from pathlib import Path
 from typing import Annotated
@@ -19,10 +16,10 @@ import torch
 import typer
 from rich.progress import track
 
-from experiments.separation.run import load, short
+from experiments.momenta import load, short
+from experiments.table import Table
 from packing import steepest_step
 from packing.bounds import max_alignment_bounds
-from packing.report import rowsep_version
 
 RESULTS = Path(__file__).parent / "results.csv"
 KEY = ("momentum", "rows", "dim", "solver", "passes", "seed")
@@ -53,10 +50,7 @@ def main(
     results: Path = RESULTS,
 ) -> None:
     """Solve every case and append its figures to the results."""
-    done = set()
-    if results.exists():
-        with results.open() as file:
-            done = {tuple(row[k] for k in KEY) for row in csv.DictReader(file)}
+    table = Table(results, KEY, FIELDS)
     cases = [(0, count) for count in passes] if rows == 0 else [(dim, 0) for dim in dims]
     tasks = [(name, *case) for name in momenta or ["shipped"] for case in cases]
     for name, dim, count in track(tasks, description="solving"):
@@ -66,34 +60,26 @@ def main(
             A = A[order[:rows].sort().values, :dim].double()
         solver = "interior_point" if rows else "first_order"
         key = (short(name), len(A), A.shape[1], solver, count or "", seed)
-        if tuple(map(str, key)) in done:
+        if not table.left([key]):
             continue
         began = time.process_time()
         found = steepest_step(A, solver=solver, passes=count or 48)
         seconds = time.process_time() - began
         closed = max_alignment_bounds(A)
-        values = (
-            *key,
-            round(found.alignment, 6),
-            round(found.alignment / (1 - found.gap), 6),
-            f"{found.gap:.3g}",
-            round(closed.lower, 6),
-            round(closed.upper, 6),
-            found.passes,
-            len(found.flow.pairs),
-            found.stop,
-            round(seconds, 1),
-            rowsep_version(),
-            torch.__version__,
-            platform.python_version(),
-            datetime.date.today().isoformat(),
+        table.append(
+            dict(zip(KEY, key, strict=True))
+            | {
+                "alignment": round(found.alignment, 6),
+                "upper": round(found.alignment / (1 - found.gap), 6),
+                "gap": f"{found.gap:.3g}",
+                "row_normalised": round(closed.lower, 6),
+                "closed_upper": round(closed.upper, 6),
+                "all_passes": found.passes,
+                "pairs": len(found.flow.pairs),
+                "stop": found.stop,
+                "seconds": round(seconds, 1),
+            }
         )
-        fresh = not results.exists()
-        with results.open("a", newline="") as file:
-            writer = csv.writer(file)
-            if fresh:
-                writer.writerow(FIELDS)
-            writer.writerow(values)
 
 
 if __name__ == "__main__":
