@@ -19,9 +19,6 @@ first; those that are expected to take more than `--most-minutes` are not begun.
 results are kept.
 """
 
-import csv
-import datetime
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -36,10 +33,10 @@ from torch import Tensor
 
 from benchmarks.machine import cpu, with_peak
 from benchmarks.products import product_seconds
+from experiments.table import Table
 from packing import cloud, solve
 from packing.bounds import rho_upper_bound
 from packing.codes import best_code, polish
-from packing.report import rowsep_version
 
 RESULTS = Path(__file__).parent / "results.csv"
 ROWS = (256, 1024, 4096, 16384, 65536)
@@ -159,31 +156,9 @@ def measure(case: Case) -> dict[str, object]:
         "seconds": f"{seconds:.3g}",
         "products": f"{seconds / product:.3g}",
         "peak_MiB": f"{peak:.0f}",
-        "rowsep": rowsep_version(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
         "cpu": cpu(),
-        "date": datetime.date.today().isoformat(),
         "command": "python -m experiments.packing_quality.run",
     }
-
-
-def read(results: Path) -> list[dict[str, str]]:
-    """Return the rows of the results so far."""
-    if not results.exists():
-        return []
-    with results.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def append(results: Path, row: dict[str, object]) -> None:
-    """Write one row at the end, with the header before the first."""
-    new = not results.exists()
-    with results.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
 
 
 def main(
@@ -194,11 +169,11 @@ def main(
     results: Path = RESULTS,
 ) -> None:
     """Measure what is missing and append it to the results; Ctrl-C keeps what is done."""
-    done = {tuple(row[k] for k in KEY) for row in read(results)}
-    left = [case for case in cases(rows, dims, seed) if tuple(map(str, case)) not in done]
+    table = Table(results, KEY, FIELDS)
+    left = table.left(cases(rows, dims, seed))
     begun = [case for case in left if forecast(case) <= 60 * most_minutes]
     for case in track(begun, description="packing"):
-        append(results, measure(case))
+        table.append(measure(case))
     for case in left:
         if case not in begun:
             minutes = forecast(case) / 60

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 
 from experiments.codes import front
 from experiments.packing_quality.fits import power_law
-from experiments.packing_quality.run import RESULTS, SOLVED, read
+from experiments.packing_quality.run import RESULTS, SOLVED
+from experiments.table import read
 
 Rows = list[dict[str, str]]
 PANELS = ("projected_gradient", "code", "code, projected_gradient", "gaussian")

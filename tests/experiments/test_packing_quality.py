@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from experiments.packing_quality import run, show
 from experiments.packing_quality.fits import power_law
+from experiments.table import read
 from packing import cloud
 from packing.bounds import rho_upper_bound
 
@@ -60,7 +61,7 @@ def test_a_run_goes_on_where_it_was(tmp_path):
     command = ["--rows", "12", "--dims", "4", "--results", str(results)]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
-    rows = run.read(results)
+    rows = read(results)
     assert {row["method"] for row in rows} == set(run.METHODS)
     for row in rows:
         assert 0 < float(row["rho"]) <= float(row["bound"]) * (1 + 1e-6)
@@ -78,7 +79,7 @@ def test_a_run_goes_on_where_it_was(tmp_path):
         writer.writeheader()
         writer.writerows(kept)
     assert CliRunner().invoke(app, command).exit_code == 0
-    again = run.read(results)
+    again = read(results)
     assert again[:3] == kept
     figures = [{k: row[k] for k in (*run.KEY, "rho")} for row in again]
     assert figures == [{k: row[k] for k in (*run.KEY, "rho")} for row in rows]
