@@ -10,7 +10,6 @@ Methods:
     smoothed                    the same
     guttman                     the same
     code, projected_gradient    the same from the rows of the code
-    polish                      `packing.codes.polish` of the code, V d up to `POLISHED`
 
 `rho` is measured exactly on the rows returned. Seconds are the processor's, one thread, and
 `products` is their ratio to the bare float32 product of all rows with all rows, timed before and
@@ -36,14 +35,13 @@ from benchmarks.products import product_seconds
 from experiments.table import Table
 from packing import cloud, solve
 from packing.bounds import rho_upper_bound
-from packing.codes import best_code, polish
+from packing.codes import best_code
 
 RESULTS = Path(__file__).parent / "results.csv"
 ROWS = (256, 1024, 4096, 16384, 65536)
 DIMS = (16, 64, 256, 1024)
 PASSES = {256: 60, 1024: 60, 4096: 24, 16384: 12, 65536: 4}
 """Of the solvers, by the number of rows; other numbers take those of the next larger one."""
-POLISHED = 1 << 14
 PRODUCTS_A_PASS = 1.5
 """For the forecast alone."""
 FLOPS = 2e10
@@ -86,8 +84,6 @@ def cases(rows: list[int], dims: list[int], seed: int) -> list[Case]:
                 continue
             found += [Case(V, d, "gaussian", 0, seed), Case(V, d, "code", 0, seed)]
             found += [Case(V, d, method, passes, seed) for method in SOLVED]
-            if V * d <= POLISHED:
-                found.append(Case(V, d, "polish", 0, seed))
     return sorted(found, key=lambda case: (case.rows**2 * case.dim, case.passes))
 
 
@@ -111,16 +107,10 @@ def made(case: Case) -> Tensor:
     return best_code(case.rows, case.dim).rows()
 
 
-def polished(case: Case) -> Tensor:
-    """All rows of the code after polishing."""
-    return polish(best_code(case.rows, case.dim)).rows()
-
-
 SOLVED = ("projected_gradient", "smoothed", "guttman", "code, projected_gradient")
 METHODS: dict[str, Callable[[Case], Tensor]] = {
     "gaussian": gaussian,
     "code": made,
-    "polish": polished,
     **dict.fromkeys(SOLVED, solved),
 }
 
@@ -146,7 +136,7 @@ def measure(case: Case) -> dict[str, object]:
     seconds = time.process_time() - began
     product = (before + unit_seconds(case)) / 2
     rho, bound = cloud.ratio(rows).value, rho_upper_bound(case.rows, case.dim)
-    coded = case.method in ("code", "polish") or "," in case.method
+    coded = "code" in case.method
     return {
         **case._asdict(),
         "rho": f"{rho:.6f}",
