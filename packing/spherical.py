@@ -110,8 +110,8 @@ def spherical_code(
         processes: how many work at once; the result does not depend on it. With more than one, a
             script must guard its start by `if __name__ == "__main__":`, as the processes import it.
         time_limit: seconds after which no further batch is awaited.
-        given: clouds of n-1, n or n+1 points of R^d, shape (., d), none at the origin; every
-            second start then perturbs one of them.
+        given: clouds of n-1, n or n+1 points of R^d, shape (., d); every second start then
+            perturbs one of them and projects it to the sphere.
         log: file of searches, made if it does not exist: the search goes on from it, and it is
             brought up to date after each batch.
         on_batch: called with what is known after each batch; its `ratio_squared` is
