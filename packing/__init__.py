@@ -4,6 +4,7 @@ from packing.configuration import Configuration
 from packing.minimal import minimal_diameter
 from packing.solution import FloorNotMet, Progress, Solution
 from packing.solve import solve
+from packing.spherical import SphericalCode, spherical_code
 from packing.steepest import SteepestStep, steepest_step
 
 __all__ = [
@@ -11,8 +12,10 @@ __all__ = [
     "FloorNotMet",
     "Progress",
     "Solution",
+    "SphericalCode",
     "SteepestStep",
     "minimal_diameter",
     "solve",
+    "spherical_code",
     "steepest_step",
 ]

@@ -1,22 +1,15 @@
 """Few points of least diameter at a given separation: many starts, then thirty digits."""
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from packing import checks
 from packing.configuration import Configuration
-from packing.rows import magnitude, times_power_of_two
+from packing.multistart import check_small, refined, searched
 from packing.solvers.exact.floors import Problem
-from packing.solvers.exact.log import Key, SearchLog, digest
-from packing.solvers.exact.optimality import refine
-from packing.solvers.exact.search import Found, search
-
-LARGEST = 512
-"""Most coordinates, n d, of a problem: a Newton step takes their cube."""
+from packing.solvers.exact.search import Found
 
 
 def minimal_diameter(
@@ -63,40 +56,20 @@ def minimal_diameter(
         InputError: `log` is a file of another kind, or cannot be read.
         KeyboardInterrupt: Ctrl-C before the first batch was done.
     """
-    _check(num_points, dim, starts, seed, processes, time_limit, given)
-    if on_batch is not None and not callable(on_batch):
-        raise TypeError(f"on_batch is {on_batch!r}, expected a function of a Found")
+    checks.check_count(num_points, "num_points", 2)
+    checks.check_count(dim, "dim", 1)
+    check_small(num_points, dim)
     problem = Problem(num_points, dim)
-    # at unit scale, as squares of what is far from it overflow or vanish
-    clouds = [
-        times_power_of_two(cloud.detach().double(), -magnitude(cloud)).cpu().numpy()
-        for cloud in given
-    ]
-    kept = None if log is None else SearchLog(log)
-    key = Key(num_points, dim, seed, digest(clouds))
-    began = time.monotonic()
-
-    def note(found: Found) -> None:
-        nonlocal began
-        if kept is not None:
-            now = time.monotonic()
-            kept.write(key, found, now - began)
-            began = now
-        if on_batch is not None:
-            on_batch(found)
-
-    found = search(
+    found = searched(
         problem,
         starts=starts,
         seed=seed,
         processes=processes,
         time_limit=time_limit,
-        given=clouds,
-        known=None if kept is None else kept.found(key),
-        on_batch=note,
+        given=given,
+        log=log,
+        on_batch=on_batch,
     )
-    if found.interrupted and found.points is None:
-        raise KeyboardInterrupt
     return configuration(found, problem)
 
 
@@ -106,54 +79,7 @@ def configuration(found: Found, problem: Problem) -> Configuration:
     Raises:
         RuntimeError: no start converged.
     """
-    if found.points is None:
-        raise RuntimeError(
-            f"none of {found.starts} starts converged for {problem.num_points} points in "
-            f"R^{problem.dim}: give more starts or another seed"
-        )
-    coordinates, optimality = refine(found.points, problem)
+    coordinates, optimality = refined(found, problem)
     return Configuration(
         coordinates, optimality, found.starts, found.basins[0].starts, found.summary()
     )
-
-
-def _check(
-    num_points: int,
-    dim: int,
-    starts: int,
-    seed: int,
-    processes: int,
-    time_limit: float | None,
-    given: Sequence[Tensor],
-) -> None:
-    checks.check_count(num_points, "num_points", 2)
-    checks.check_count(dim, "dim", 1)
-    checks.check_count(starts, "starts", 1)
-    checks.check_count(seed, "seed", 0)
-    checks.check_count(processes, "processes", 1)
-    if time_limit is not None:
-        checks.check_size(time_limit, "time_limit")
-    check_small(num_points, dim)
-    for index, cloud in enumerate(given):
-        checks.check_cloud(cloud, f"given[{index}]")
-        if cloud.shape[1] != dim or abs(len(cloud) - num_points) > 1:
-            raise ValueError(
-                f"given[{index}] has shape {tuple(cloud.shape)}, expected {num_points - 1} to "
-                f"{num_points + 1} points in {dim} dimensions"
-            )
-        if len(torch.unique(cloud, dim=0)) < len(cloud):
-            raise ValueError(f"given[{index}] has equal points; move them apart")
-
-
-def check_small(num_points: int, dim: int) -> None:
-    """Refuse what is too large for Newton steps on all coordinates at once.
-
-    Raises:
-        ValueError: n d exceeds 512.
-    """
-    if num_points * dim > LARGEST:
-        raise ValueError(
-            f"{num_points} points in {dim} dimensions are {num_points * dim} coordinates, more "
-            f"than the {LARGEST} that the exact solver takes; use packing.solve with the solver "
-            f"'projected_gradient'"
-        )

@@ -16,7 +16,7 @@ from packing.bounds import (
     volume_bound,
 )
 from packing.certify import Certified, certify
-from packing.minimal import check_small
+from packing.multistart import check_small
 from packing.rows import CentredRows
 from packing.solution import FloorNotMet, Progress, Solution
 from packing.solvers.exact.separate import separate_exactly

@@ -17,7 +17,7 @@ from packing.certificate import CertificateError, check_certificate
 from packing.cli.options import AsJson
 from packing.configuration import DENOMINATOR, Configuration
 from packing.io import InputError, replacing
-from packing.minimal import LARGEST
+from packing.multistart import LARGEST
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 DIGITS = 30

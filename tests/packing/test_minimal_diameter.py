@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import packing
-from packing import minimal
+from packing import multistart
 from packing.certificate import check_certificate
 from packing.configuration import from_certificate
 from packing.io import InputError
@@ -221,7 +221,7 @@ def test_points_are_the_coordinates():
     ],
 )
 def test_refusals(arguments, options, error, says, monkeypatch):
-    monkeypatch.setattr(minimal, "search", None)
+    monkeypatch.setattr(multistart, "search", None)
     with pytest.raises(error, match=says):
         minimal_diameter(*arguments, **options)
 

@@ -7,8 +7,9 @@ of diameter at most 1:
     cosine     g = <A,x> / ||A|| - floor ||x - mean||
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from packing.cloud import jung_radius
-from packing.solvers.exact.interior_point import Floor
-from packing.solvers.exact.starts import Cloud
+from packing.solvers.exact.interior_point import Floor, solve_batch
+from packing.solvers.exact.kkt import HELD, NEAR, Guess, active
+from packing.solvers.exact.problem import Ends
+from packing.solvers.exact.starts import KINDS, Cloud
 
 MARGIN = 0.05
 """A start begins at diameter 1 - MARGIN."""
@@ -120,6 +123,32 @@ class Problem:
     floor: Floor | None = None
     anchor: Cloud | None = None
     """With a floor: a cloud of diameter 1, shape (n, d), that starts are drawn to."""
+
+    name: ClassVar[str] = "cloud"
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+
+    def ends(self, clouds: Sequence[Cloud], mu: Sequence[float]) -> Ends:
+        """Return the local optima of diameter 1 that clouds, drawn to the anchor, run to."""
+        margin = self.margin
+        starts = torch.from_numpy(np.stack([self.inside(cloud, margin) for cloud in clouds]))
+        first = torch.tensor(mu, dtype=torch.float64)
+        optima = solve_batch(starts, first, margin, self.floor)
+        return Ends(optima.points, 1.0 / optima.separation, optima.converged)
+
+    def guess(self, points: Cloud) -> Guess:
+        """Return the optimum near a cloud that meets the floor, with its multipliers."""
+        start = torch.from_numpy(self.inside(points, NEAR, NEAR))[None]
+        mu = torch.tensor([NEAR], dtype=torch.float64)
+        found = solve_batch(start, mu, NEAR, self.floor)
+        v = float(found.floor[0])
+        return Guess(
+            x=found.points[0].numpy(),
+            s=float(found.separation[0]),
+            near=active(found.near[0].numpy()),
+            far=active(found.far[0].numpy()),
+            floor=self.floor,
+            v=v if v > HELD else None,
+        )
 
     @property
     def margin(self) -> float:

@@ -10,13 +10,8 @@ the far ones and `v` of the floor the conditions of first order read
     sum_{i<j} u_ij = 1,      2 sum_j (w_ij - u_ij) (x_i - x_j) = v grad_i g,
     u_ij (q_ij - s) = 0,     w_ij (1 - q_ij) = 0,     v g = 0.
 
-Iterates stay strictly inside. A Newton step on the conditions with `mu` for the zeros is shortened
-to stay there and to lower `-s - mu sum log(slack)`; its matrix is shifted until it is positive
-definite, so that negative curvature does no harm. `mu` falls superlinearly. Rules for `mu` and for
-the reset of multipliers: Waechter and Biegler, Math. Program. 106 (2006). One start of 16 points in
-the plane is thousands of tiny operations; a hundred starts are the same number of operations.
-
-Coordinates come first, x has shape (B, d, n): the last axis is the one that is summed over.
+The method is that of barrier.py. Coordinates come first, x has shape (B, d, n): the last axis is
+the one that is summed over.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -26,17 +21,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-LAST = 1e-12
-"""Last barrier parameter."""
-STATIONARY = 1e-10
-"""Largest entry of the Lagrangian's gradient at the end."""
-ITERATIONS = 250
-TO_BOUNDARY = 0.99
-"""Part of the way to the nearest constraint that a step may go."""
-KEEP = 1e10
-"""Multipliers are kept within this factor of `mu / slack`."""
-SHIFTS = (1e-9, 1e-4, 8.0, 0.25)
-"""Least shift, first one for negative curvature, growth until positive definite, decay after."""
+from packing.solvers.exact.barrier import (
+    LEAST,
+    TO_BOUNDARY,
+    Lanes,
+    chosen,
+    first_root,
+    reset,
+    run,
+)
 
 
 class Floor(Protocol):
@@ -97,7 +90,7 @@ def solve_batch(starts: Tensor, mu: Tensor, margin: float, floor: Floor | None =
     """
     x = starts.transpose(1, 2)
     x = x * ((1.0 - margin) / squared_distances(x).amax(dim=(1, 2)).sqrt())[:, None, None]
-    lanes = _Lanes(x, mu, floor, margin)
+    lanes = _Clouds(x, mu, floor, margin)
     size, n, d = starts.shape
     out = Optima(
         points=torch.zeros_like(starts),
@@ -107,20 +100,15 @@ def solve_batch(starts: Tensor, mu: Tensor, margin: float, floor: Floor | None =
         floor=torch.zeros_like(mu),
         converged=torch.zeros(size, dtype=torch.bool),
     )
-    for k in range(ITERATIONS):
-        done = lanes.lower_mu()
-        ended = done if k < ITERATIONS - 1 else torch.ones_like(done)
-        if bool(ended.any()):
-            where = lanes.which[ended]
-            out.points[where] = lanes.x[ended].transpose(1, 2)
-            out.separation[where] = lanes.limit()[ended]
-            out.near[where], out.far[where] = lanes.u[ended], lanes.w[ended]
-            out.floor[where] = lanes.v[ended]
-            out.converged[where] = done[ended]
-            if bool(ended.all()):
-                break
-            lanes.keep(~ended)
-        lanes.advance()
+
+    def collect(where: Tensor, ended: Tensor, done: Tensor) -> None:
+        out.points[where] = lanes.x[ended].transpose(1, 2)
+        out.separation[where] = lanes.limit()[ended]
+        out.near[where], out.far[where] = lanes.u[ended], lanes.w[ended]
+        out.floor[where] = lanes.v[ended]
+        out.converged[where] = done
+
+    run(lanes, collect)
     return out
 
 
@@ -129,32 +117,19 @@ def squared_distances(x: Tensor) -> Tensor:
     return (x[..., :, None] - x[..., None, :]).square().sum(dim=1)
 
 
-class _Lanes:
-    """The starts still under way. Pair tensors have shape (B, n, n) and slack 1 on the diagonal."""
+class _Clouds(Lanes):
+    """Pair tensors have shape (B, n, n) and slack 1 on the diagonal."""
 
-    STATE = ("which", "x", "s", "mu", "shift", "u", "w", "v", "diff", "near", "far", "room")
+    STATE = (*Lanes.STATE, "x", "s", "u", "w", "v", "diff", "near", "far", "room")
 
     def __init__(self, x: Tensor, mu: Tensor, floor: Floor | None, margin: float):
+        super().__init__(mu, x.shape[2])
         self.floor = floor
-        self.own = torch.eye(x.shape[2], dtype=x.dtype)
-        self.off = 1.0 - self.own
-        self.which = torch.arange(len(x))
-        self.mu = mu.clone()
-        self.shift = torch.zeros_like(mu)
         least = (squared_distances(x) + 4.0 * self.own).amin(dim=(1, 2))
         self.move_to(x, (1.0 - 10.0 * margin) * least)
         self.u = self.off * self.mu_pairs / self.near
         self.w = self.off * self.mu_pairs / self.far
         self.v = self.mu / self.room if floor else torch.zeros_like(mu)
-
-    def keep(self, which: Tensor) -> None:
-        """Go on with some lanes only."""
-        for name in self.STATE:
-            setattr(self, name, getattr(self, name)[which])
-
-    @property
-    def mu_pairs(self) -> Tensor:
-        return self.mu[:, None, None]
 
     def move_to(self, x: Tensor, s: Tensor) -> None:
         """Take a point, turned as the floor likes it best, and measure its slacks."""
@@ -162,10 +137,9 @@ class _Lanes:
         self.x, self.s = x, s
         self.diff = x[..., :, None] - x[..., None, :]
         q = self.diff.square().sum(dim=1)
-        # rounding may eat a slack of the size of the last mu
-        self.near = (q - s[:, None, None]).mul_(self.off).add_(self.own).clamp_min_(1e-16)
-        self.far = (1.0 - q).clamp_min_(1e-16)
-        self.room = self.floor.value(x).clamp_min(1e-16) if self.floor else torch.ones_like(s)
+        self.near = (q - s[:, None, None]).mul_(self.off).add_(self.own).clamp_min_(LEAST)
+        self.far = (1.0 - q).clamp_min_(LEAST)
+        self.room = self.floor.value(x).clamp_min(LEAST) if self.floor else torch.ones_like(s)
 
     def limit(self) -> Tensor:
         """`s` at `mu = 0` to first order: each active constraint holds it back by `mu`."""
@@ -183,49 +157,39 @@ class _Lanes:
             grad -= v[:, None, None] * self.floor.gradient(self.x)
         return grad, 0.5 * u.sum(dim=(1, 2)) - 1.0
 
-    def lower_mu(self) -> Tensor:
-        """Lower `mu` where its problem is solved; return which lanes are done."""
+    def stationarity(self) -> Tensor:
         grad_x, grad_s = self.gradient(self.u, self.w, self.v)
-        stationary = torch.maximum(grad_x.abs().amax(dim=(1, 2)), grad_s.abs())
-        near, far, room = self.u * self.near, self.w * self.far, self.v * self.room
-        while True:
-            goal = self.mu_pairs * self.off
-            gap = torch.maximum((near - goal).abs(), (far - goal).abs()).amax(dim=(1, 2))
-            if self.floor:
-                gap = torch.maximum(gap, (room - self.mu).abs())
-            solved = torch.maximum(stationary, gap) <= 10.0 * self.mu
-            lower = solved & (self.mu > LAST)
-            if not bool(lower.any()):
-                break
-            less = torch.minimum(0.2 * self.mu, self.mu**1.5).clamp_min(LAST)
-            self.mu = torch.where(lower, less, self.mu)
-        return (self.mu <= LAST) & (gap <= 10.0 * LAST) & (stationary <= STATIONARY)
+        return torch.maximum(grad_x.abs().amax(dim=(1, 2)), grad_s.abs())
+
+    def gap(self) -> Tensor:
+        goal = self.mu_pairs * self.off
+        near, far = self.u * self.near, self.w * self.far
+        gap = torch.maximum((near - goal).abs(), (far - goal).abs()).amax(dim=(1, 2))
+        if self.floor:
+            gap = torch.maximum(gap, (self.v * self.room - self.mu).abs())
+        return gap
 
     def advance(self) -> None:
-        """Take one step in every lane."""
         factor = self.factor(self.newton_matrix())
         zero = torch.zeros_like(self.near)
         first = self.newton_step(factor, zero, torch.zeros_like(self.s))
         # where the constraints bend the step short, aim again at where they will be
         second = self.newton_step(factor, first.bend, first.curve)
         better = second.length > first.length
-        step = _Step(*(_chosen(better, a, b) for a, b in zip(second, first, strict=True)))
+        step = _Step(*(chosen(better, a, b) for a, b in zip(second, first, strict=True)))
 
         goal = self.mu_pairs * self.off
-        fall = torch.minimum(
-            (self.u / (-step.u).clamp_min(1e-300) + self.own).amin(dim=(1, 2)),
-            (self.w / (-step.w).clamp_min(1e-300) + self.own).amin(dim=(1, 2)),
-        )
+        fall = torch.minimum(self.fall(self.u, step.u), self.fall(self.w, step.w))
         if self.floor:
             fall = torch.minimum(fall, self.v / (-step.v).clamp_min(1e-300))
         dual = (TO_BOUNDARY * fall).clamp_max_(1.0)
         pairs = dual[:, None, None]
         u, w, v = self.u + pairs * step.u, self.w + pairs * step.w, self.v + dual * step.v
         self.move_to(self.x + step.length[:, None, None] * step.x, self.s + step.length * step.s)
-        self.u = self.reset(u, goal, self.near)
-        self.w = self.reset(w, goal, self.far)
+        self.u = reset(u, goal, self.near)
+        self.w = reset(w, goal, self.far)
         if self.floor:
-            self.v = self.reset(v, self.mu, self.room)
+            self.v = reset(v, self.mu, self.room)
 
     def newton_step(self, factor: Tensor, bend: Tensor, curve: Tensor) -> "_Step":
         """Solve for a step at whose end the slacks are expected to be bent by `bend`, `curve`."""
@@ -289,24 +253,6 @@ class _Lanes:
             K[:, :-1, :-1] -= self.v[:, None, None] * self.floor.hessian(self.x)
         return K
 
-    def factor(self, K: Tensor) -> Tensor:
-        """Cholesky factors of `K` plus the least shift tried that makes it positive definite."""
-        least, first, growth, decay = SHIFTS
-        shift = (self.shift * decay).clamp_min(least)
-        trial = K.clone()
-        trial.diagonal(dim1=1, dim2=2).add_(shift[:, None])
-        factor, info = torch.linalg.cholesky_ex(trial)
-        failed = info.nonzero()[:, 0]
-        while len(failed):
-            shift[failed] = (growth * shift[failed]).clamp_min(first)
-            trial = K[failed]
-            trial.diagonal(dim1=1, dim2=2).add_(shift[failed][:, None])
-            again, info = torch.linalg.cholesky_ex(trial)
-            factor[failed] = again
-            failed = failed[info != 0]
-        self.shift = torch.where(shift > least, shift, 0.0)
-        return factor
-
     def step_length(
         self, dx: Tensor, ds: Tensor, slope: Tensor, dnear: Tensor, dfar: Tensor, bend: Tensor
     ) -> Tensor:
@@ -315,8 +261,8 @@ class _Lanes:
         Along the step `near` becomes `near + t dnear + t^2 bend` and `far` likewise with `-bend`.
         """
         t = torch.minimum(
-            _first_root(TO_BOUNDARY * self.near, dnear, bend),
-            _first_root(TO_BOUNDARY * self.far, dfar, -bend),
+            first_root(TO_BOUNDARY * self.near, dnear, bend),
+            first_root(TO_BOUNDARY * self.far, dfar, -bend),
         )
         t = t.amin(dim=(1, 2)).clamp_max(1.0)
         for _ in range(15):
@@ -329,18 +275,13 @@ class _Lanes:
             if self.floor:
                 room = self.floor.value(self.x + long * dx) / self.room
                 inside = room > 1.0 - TO_BOUNDARY
-                logs += room.clamp_min(1e-16).log()
+                logs += room.clamp_min(LEAST).log()
             rise = -t * ds - self.mu * logs
             good = inside & (rise <= 1e-4 * t * slope.clamp_max(0.0) + 1e-14)
             if bool(good.all()):
                 break
             t = torch.where(good, t, 0.5 * t)
         return t
-
-    def reset(self, multiplier: Tensor, goal: Tensor, slack: Tensor) -> Tensor:
-        """Keep a multiplier within `KEEP` of `mu / slack`."""
-        middle = goal / slack
-        return torch.minimum(torch.maximum(multiplier, middle / KEEP), middle * KEEP)
 
 
 class _Step(NamedTuple):
@@ -354,13 +295,3 @@ class _Step(NamedTuple):
     length: Tensor
     bend: Tensor
     curve: Tensor
-
-
-def _chosen(which: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return torch.where(which.reshape(-1, *[1] * (a.ndim - 1)), a, b)
-
-
-def _first_root(c: Tensor, p: Tensor, r: Tensor) -> Tensor:
-    """Least t > 0 with `c + p t + r t^2 = 0`, c > 0, or infinity."""
-    below = (p * p - 4.0 * r * c).sqrt() - p  # NaN without a real root
-    return torch.where(below > 0.0, 2.0 * c / below, torch.inf)

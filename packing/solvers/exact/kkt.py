@@ -8,17 +8,21 @@ With the pairs of positive multiplier as equalities:
 Residuals are evaluated with 60 digits; each correction is the least-squares solution in float64,
 which gains about ten digits and leaves alone what the equations do not fix: rigid motions, points
 that no pair holds, multipliers that are not unique (more equations than unknowns may hold at once).
+
+On a sphere the last point is the centre and the far pairs are all those with it: there `q_ij = 1`
+is asked in any case and `w_ij` may have either sign. What acts on the centre then balances by
+itself, as all forces sum to zero.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from packing.solvers.exact.floors import Problem
+from packing.solvers.exact.interior_point import Floor
 from packing.solvers.exact.starts import Cloud
 
 DIGITS = 60
@@ -28,6 +32,12 @@ TOUCHING = 1e-20
 RANK = 1e-9
 """Singular values below this part of the largest count as zero."""
 STEPS = 12
+NEAR = 1e-7
+"""Margin and barrier parameter with which a float64 optimum is taken up again for a guess."""
+HELD = 1e-6
+"""Least multiplier of an active pair; multiplier times slack is 1e-12 at the float64 optimum."""
+
+MULTIPLIERS = {"near": "u", "far": "w"}
 
 Pairs = NDArray[np.int64]
 Numbers = NDArray[np.object_]
@@ -39,23 +49,38 @@ def exactly(values: Cloud) -> Numbers:
     return np.frompyfunc(lambda one: mpmath.mpf(float(one)), 1, 1)(values)
 
 
-class System:
-    """The equations and their unknowns; `near` and `far` are pairs with their multipliers."""
+def active(multipliers: Cloud) -> tuple[Pairs, Numbers]:
+    """Return the pairs i < j whose multiplier exceeds `HELD`, with it; shape (n, n) to (pairs,)."""
+    pairs = np.argwhere(np.triu(multipliers, 1) > HELD)
+    return pairs, exactly(multipliers[tuple(pairs.T)])
 
-    def __init__(
-        self,
-        problem: Problem,
-        x: Numbers,
-        s: Any,
-        near: tuple[Pairs, Numbers],
-        far: tuple[Pairs, Numbers],
-        v: Any,
-    ):
-        """Take float64 guesses; `v` is None where the floor has no multiplier."""
-        self.floor = problem.floor
-        self.x, self.s, self.v = x, s, v
-        self.near, self.u = near
-        self.far, self.w = far
+
+class Guess(NamedTuple):
+    """A float64 optimum; make it under `mpmath.workdps(DIGITS)`."""
+
+    x: Cloud
+    """Shape (n, d)."""
+    s: float
+    near: tuple[Pairs, Numbers]
+    """Active pairs with their multipliers."""
+    far: tuple[Pairs, Numbers]
+    floor: Floor | None = None
+    v: float | None = None
+    """None if the floor has no multiplier."""
+    centred: bool = False
+    """Whether the last point is the centre of a sphere that the others are on."""
+
+
+class System:
+    """The equations and their unknowns; `near` and `far` are pairs with multipliers `u`, `w`."""
+
+    def __init__(self, guess: Guess):
+        """Take what a float64 optimum says."""
+        self.floor, self.centred = guess.floor, guess.centred
+        self.x, self.s = exactly(guess.x), mpmath.mpf(guess.s)
+        self.v = None if guess.v is None else mpmath.mpf(guess.v)
+        self.near, self.u = guess.near
+        self.far, self.w = guess.far
 
     def solve(self) -> float:
         """Newton's method; return the residual that it came to."""
@@ -131,17 +156,24 @@ class System:
         if self.v is not None:
             self.v = self.v - taken[-1]
 
-    def slacks(self) -> tuple[Numbers, Numbers, Pairs]:
-        """Slacks near and far of all pairs i < j, and the pairs."""
-        pairs = np.argwhere(np.triu(np.ones((len(self.x),) * 2), 1))
-        q = ((self.x[pairs[:, 0]] - self.x[pairs[:, 1]]) ** 2).sum(axis=1)
-        return q - self.s, 1 - q, pairs
+    def points(self) -> Numbers:
+        """The points; on a sphere the unit vectors."""
+        return self.x[:-1] - self.x[-1] if self.centred else self.x
+
+    def slacks(self) -> tuple[dict[str, Numbers], Pairs]:
+        """Slacks of all pairs i < j of points under "near" and, but on a sphere, "far"."""
+        points = self.points()
+        pairs = np.argwhere(np.triu(np.ones((len(points),) * 2), 1))
+        q = ((points[pairs[:, 0]] - points[pairs[:, 1]]) ** 2).sum(axis=1)
+        slacks = {"near": q - self.s}
+        return slacks if self.centred else slacks | {"far": 1 - q}, pairs
 
     def correct_active(self) -> bool:
         """Take in pairs that are violated, drop those that pull the wrong way; tell if any."""
         changed = False
-        slack_near, slack_far, pairs = self.slacks()
-        for name, multipliers, slack in (("near", "u", slack_near), ("far", "w", slack_far)):
+        slacks, pairs = self.slacks()
+        for name, slack in slacks.items():
+            multipliers = MULTIPLIERS[name]
             own, values = getattr(self, name), getattr(self, multipliers)
             kept = values > -TOUCHING
             listed = {tuple(pair) for pair in own}

@@ -1,8 +1,9 @@
 """Searches on disk: JSON lines, one for each problem, kept up to date batch by batch.
 
 A line holds `num_points`, `dim`, `seed`, `given` (a digest of the clouds given, empty without),
-`starts`, `failed`, `basins` (pairs of squared ratio and starts, the least first), `kinds`,
-`points` (the best cloud, float64 to the last bit), `seconds`, `versions` and `date`.
+`problem` ("cloud" or "sphere"; "cloud" where a line has none), `starts`, `failed`, `basins` (pairs
+of squared ratio and starts, the least first), `kinds`, `points` (the best ones, float64 to the last
+bit), `seconds`, `versions` and `date`.
 """
 
 import hashlib
@@ -29,6 +30,7 @@ class Key(NamedTuple):
     dim: int
     seed: int
     given: str = ""
+    problem: str = "cloud"
 
 
 def digest(given: Sequence[Cloud]) -> str:
@@ -59,7 +61,8 @@ class SearchLog:
         for number, line in enumerate(text.splitlines(), 1):
             try:
                 entry = json.loads(line)
-                key = Key(*(entry[name] for name in Key._fields))
+                known = {"problem": "cloud"} | entry
+                key = Key(*(known[name] for name in Key._fields))
                 _found(key, entry)
                 self.lines[key] = entry
             except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -11,17 +11,11 @@ from typing import NamedTuple
 import mpmath
 import numpy as np
 import scipy.linalg
-import torch
 
-from packing.solvers.exact.floors import Problem
-from packing.solvers.exact.interior_point import solve_batch
-from packing.solvers.exact.kkt import DIGITS, RANK, TOUCHING, System, exactly
+from packing.solvers.exact.kkt import DIGITS, MULTIPLIERS, RANK, TOUCHING, System
+from packing.solvers.exact.problem import PointProblem
 from packing.solvers.exact.starts import Cloud
 
-NEAR = 1e-7
-"""Margin and barrier parameter with which the float64 optimum is taken up again."""
-HELD = 1e-6
-"""Least multiplier of an active pair; multiplier times slack is 1e-12 at the float64 optimum."""
 CHANGES = 6
 """Times that the active pairs are corrected."""
 RESIDUAL = 1e-30
@@ -40,12 +34,15 @@ class Pair(NamedTuple):
     i: int
     j: int
     multiplier: float
-    """Of its constraint on the squared distance at diameter 1; the near ones sum to 1."""
+    """Of its constraint on the squared distance; the near ones sum to 1."""
 
 
 @dataclass(frozen=True)
 class Optimality:
-    """How well the conditions of a local optimum hold, for squared distances at diameter 1."""
+    """How well the conditions of a local optimum hold, for squared distances at diameter 1.
+
+    For a spherical code: for squared distances of unit vectors; `far` is empty.
+    """
 
     near: tuple[Pair, ...]
     """The pairs at the separation; multiplier 0.0 for one that only touches."""
@@ -75,51 +72,37 @@ class Optimality:
         return self.solved and (self.curvature is None or self.curvature > CURVED)
 
 
-def refine(points: Cloud, problem: Problem) -> tuple[Rationals, Optimality]:
+def refine(points: Cloud, problem: PointProblem) -> tuple[Rationals, Optimality]:
     """Solve the conditions of a local optimum near a cloud.
 
     Args:
         points: shape (n, d), float64, near a local optimum of `problem`.
-        problem: without a floor, or with one that the cloud meets.
+        problem: if it has a floor, one that the cloud meets.
 
     Returns:
-        The optimum, n points of d integers over `DENOMINATOR` at diameter 1, and how far it is
-        one. If the iteration does not settle the cloud is as good as float64 gave it, and
-        `Optimality.residual` says so.
+        The optimum, n points of d integers over `DENOMINATOR`, at diameter 1 or on the unit
+        sphere, and how far it is one. If the iteration does not settle the points are as good as
+        float64 gave them, and `Optimality.residual` says so.
     """
-    start = torch.from_numpy(problem.inside(points, NEAR, NEAR))[None]
-    mu = torch.tensor([NEAR], dtype=torch.float64)
-    polished = solve_batch(start, mu, NEAR, problem.floor)
-    u, w = (np.triu(one[0].numpy()) for one in (polished.near, polished.far))
-    near, far = (np.argwhere(one > HELD) for one in (u, w))
     with mpmath.workdps(DIGITS):
-        system = System(
-            problem,
-            exactly(polished.points[0].numpy()),
-            mpmath.mpf(float(polished.separation[0])),
-            (near, exactly(u[tuple(near.T)])),
-            (far, exactly(w[tuple(far.T)])),
-            mpmath.mpf(float(polished.floor[0])) if float(polished.floor[0]) > HELD else None,
-        )
+        system = System(problem.guess(points))
         residual = system.solve()
         for _ in range(CHANGES):
             if not system.correct_active():
                 break
             residual = system.solve()
         rationals = tuple(
-            tuple(int(mpmath.nint(c * DENOMINATOR)) for c in point) for point in system.x
+            tuple(int(mpmath.nint(c * DENOMINATOR)) for c in point) for point in system.points()
         )
         return rationals, _judged(system, residual)
 
 
 def _judged(system: System, residual: float) -> Optimality:
     """Judge the solution."""
-    slack_near, slack_far, pairs = system.slacks()
-    lists = []
-    for own, values, slack in (
-        (system.near, system.u, slack_near),
-        (system.far, system.w, slack_far),
-    ):
+    slacks, pairs = system.slacks()
+    lists: dict[str, tuple[Pair, ...]] = {"far": ()}
+    for name, slack in slacks.items():
+        own, values = getattr(system, name), getattr(system, MULTIPLIERS[name])
         held = {tuple(pair): float(one) for pair, one in zip(own, values, strict=True)}
         touching = [
             tuple(pair)
@@ -127,15 +110,15 @@ def _judged(system: System, residual: float) -> Optimality:
             if one < TOUCHING and tuple(pair) not in held
         ]
         held |= dict.fromkeys(touching, 0.0)
-        lists.append(tuple(Pair(int(i), int(j), m) for (i, j), m in sorted(held.items())))
-    positive = all(pair.multiplier >= -TOUCHING for part in lists for pair in part)
-    inside = min(min(slack_near), min(slack_far)) > -TOUCHING
-    in_pairs = {k for part in lists for i, j, m in part if m > 0 for k in (i, j)}
-    rattlers = tuple(k for k in range(len(system.x)) if k not in in_pairs)
+        lists[name] = tuple(Pair(int(i), int(j), m) for (i, j), m in sorted(held.items()))
+    positive = all(pair.multiplier >= -TOUCHING for part in lists.values() for pair in part)
+    inside = min(min(slack) for slack in slacks.values()) > -TOUCHING
+    in_pairs = {k for part in lists.values() for i, j, m in part if m > 0 for k in (i, j)}
+    rattlers = tuple(k for k in range(len(system.points())) if k not in in_pairs)
     freedom, curvature = _second_order(system, rattlers)
     return Optimality(
-        near=lists[0],
-        far=lists[1],
+        near=lists["near"],
+        far=lists["far"],
         floor=float(system.v) if system.v is not None else 0.0,
         residual=residual,
         feasible=bool(positive and inside),

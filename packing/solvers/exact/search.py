@@ -13,11 +13,9 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import torch
 
-from packing.solvers.exact.floors import Problem
-from packing.solvers.exact.interior_point import Optima, solve_batch
+from packing.solvers.exact.problem import Ends, PointProblem
 from packing.solvers.exact.starts import KINDS, Cloud, draw, kind
 
 BATCH = 64
@@ -47,7 +45,7 @@ class Found:
     kinds: dict[str, int] = field(default_factory=dict)
     """Starts of each kind in the first basin."""
     points: Cloud | None = None
-    """The best cloud, shape (n, d), diameter 1."""
+    """The best cloud, shape (n, d), at diameter 1 or on the unit sphere."""
     interrupted: bool = False
 
     def summary(self) -> str:
@@ -61,20 +59,18 @@ class Found:
         return said
 
 
-def run_batch(problem: Problem, seed: int, number: int, given: Sequence[Cloud] = ()) -> Found:
+def run_batch(problem: PointProblem, seed: int, number: int, given: Sequence[Cloud] = ()) -> Found:
     """Run the starts `number * BATCH` up to `(number + 1) * BATCH`."""
     first = number * BATCH
     indices = range(first, first + BATCH)
-    drawn = [draw(problem.num_points, problem.dim, seed, k, given) for k in indices]
-    margin = problem.margin
-    starts = torch.from_numpy(np.stack([problem.inside(cloud, margin) for cloud, _ in drawn]))
-    mu = torch.tensor([one for _, one in drawn], dtype=torch.float64)
-    optima = solve_batch(starts, mu, margin, problem.floor)
-    return _summed(optima, [kind(k, bool(given)) for k in indices])
+    size, kinds = (problem.num_points, problem.dim), problem.kinds
+    drawn = [draw(*size, seed, k, given, kinds) for k in indices]
+    ends = problem.ends([cloud for cloud, _ in drawn], [mu for _, mu in drawn])
+    return _summed(ends, [kind(k, bool(given), kinds) for k in indices])
 
 
 def search(
-    problem: Problem,
+    problem: PointProblem,
     *,
     starts: int,
     seed: int,
@@ -87,7 +83,7 @@ def search(
     """Run starts, in batches, until there are as many as asked for.
 
     Args:
-        problem: what to maximise.
+        problem: what to minimise.
         starts: how many, rounded up to full batches; those in `known` count.
         seed: of the starts.
         processes: how many work at once; the result does not depend on it.
@@ -154,12 +150,12 @@ def _joined(basins: Sequence[Basin]) -> tuple[Basin, ...]:
     return tuple(out[:LISTED])
 
 
-def _summed(optima: Optima, kinds: Sequence[str]) -> Found:
-    good = optima.converged.nonzero()[:, 0].tolist()
+def _summed(ends: Ends, kinds: Sequence[str]) -> Found:
+    good = ends.converged.nonzero()[:, 0].tolist()
     failed = len(kinds) - len(good)
     if not good:
         return Found(starts=len(kinds), failed=failed)
-    values = (1.0 / optima.separation).tolist()
+    values = ends.ratio_squared.tolist()
     best = min(good, key=lambda k: values[k])
     level = values[best] * (1.0 + SAME)
     names = [kinds[k] for k in good if values[k] <= level]
@@ -168,12 +164,12 @@ def _summed(optima: Optima, kinds: Sequence[str]) -> Found:
         failed=failed,
         basins=_joined([Basin(values[k], 1) for k in good]),
         kinds={name: names.count(name) for name in (*KINDS, "perturbed") if name in names},
-        points=optima.points[best].numpy(),
+        points=ends.points[best].numpy(),
     )
 
 
 def _batches(
-    problem: Problem, seed: int, numbers: range, given: Sequence[Cloud], processes: int
+    problem: PointProblem, seed: int, numbers: range, given: Sequence[Cloud], processes: int
 ) -> Generator[Found]:
     """Yield the batches in order."""
     if processes == 1:

@@ -20,15 +20,20 @@ MU = (-3.5, -1.5)
 """Range of the logarithm (base 10) of the first barrier parameter."""
 
 
-def kind(index: int, given: bool = False) -> str:
+def kind(index: int, given: bool = False, kinds: tuple[str, ...] = KINDS) -> str:
     """Return the kind of start `index`; with clouds given every second one is "perturbed"."""
     if given and index % 2:
         return "perturbed"
-    return KINDS[(index // 2 if given else index) % len(KINDS)]
+    return kinds[(index // 2 if given else index) % len(kinds)]
 
 
 def draw(
-    num_points: int, dim: int, seed: int, index: int, given: Sequence[Cloud] = ()
+    num_points: int,
+    dim: int,
+    seed: int,
+    index: int,
+    given: Sequence[Cloud] = (),
+    kinds: tuple[str, ...] = KINDS,
 ) -> tuple[Cloud, float]:
     """Return a start, shape (num_points, dim), and its first barrier parameter.
 
@@ -38,9 +43,10 @@ def draw(
         seed: of the search, at least 0.
         index: k, at least 0; the start depends on (seed, k) and on `given` alone.
         given: clouds of n-1, n or n+1 points in R^d that perturbed starts take in turn.
+        kinds: those that take turns.
     """
     random = np.random.default_rng([seed, index])
-    chosen = kind(index, bool(given))
+    chosen = kind(index, bool(given), kinds)
     if chosen == "perturbed":
         cloud = _perturbed(num_points, given[index // 2 % len(given)], random)
     else:

@@ -1,0 +1,1 @@
+"""Spherical codes that others published, found from random starts and met by explicit codes."""
