@@ -206,7 +206,7 @@ def statements(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Statem
         against_row_norm = [
             (line.name, line.to_row_norm) for line in group if line.name != ROW_NORM
         ]
-        texts = _verdicts("the best AdamW", adamw, against_adamw, vocab, states)
+        texts = _verdicts("AdamW", adamw, against_adamw, vocab, states)
         texts += _verdicts("row normalisation", row_norm, against_row_norm, vocab, states)
         unfinished = [
             f"{name} ({state})"
@@ -320,11 +320,11 @@ def _verdicts(
 ) -> list[str]:
     """One sentence for each verdict of the intervals against one reference."""
     if reference is None:
-        return [f"No seed of {title} is finished: nothing is compared with it."]
+        return [f"No seed of {title} is finished, so nothing is compared with it."]
 
     def named(name: str) -> str:
         state = states[vocab, name]
-        return name if state == "finished" else f"{name} ({state} so far)"
+        return name if state == "finished" else f"{name} ({state})"
 
     texts = []
     for verdict, said in (
@@ -332,13 +332,9 @@ def _verdicts(
         ("worse", "Higher loss than"),
         ("not told apart", "Not told apart from"),
     ):
-        parts = [
-            f"{named(name)} {one.mean:+.4f} [{one.low:+.4f}, {one.high:+.4f}]"
-            for name, one in compared
-            if one.verdict == verdict
-        ]
+        parts = [named(name) for name, one in compared if one.verdict == verdict]
         if parts:
-            texts.append(f"{said} {title}, {named(reference)}: {'; '.join(parts)}.")
+            texts.append(f"{said} {title} [{named(reference)}]: {', '.join(parts)}.")
     return texts
 
 

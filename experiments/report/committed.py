@@ -125,6 +125,7 @@ def quality(codes: Rows, measured: Rows) -> go.Figure | None:
     """Draw rho over its upper bound against V/d: codes' guarantees, and measured methods."""
     made = figure("rows over dimension, V/d", "rho over its upper bound")
     made.update_xaxes(type="log", dtick=1)
+    made.update_layout(showlegend=True)
     sets = {"code, guaranteed": [r for r in codes if r.get("what") == "size"]}
     for row in measured:
         sets.setdefault(f"{_words(row['method'])}, measured", []).append(row)

@@ -24,7 +24,7 @@ def intervals(lines: Sequence[Line]) -> go.Figure | None:
     ]
     if not drawn:
         return None
-    made = figure("validation loss less AdamW's, nats a token", "", height=110 + 30 * len(drawn))
+    made = figure("loss less AdamW's, nats", "", height=110 + 30 * len(drawn))
     made.update_yaxes(autorange="reversed", showgrid=False)
     made.update_layout(margin_l=130)
     for line in drawn:
@@ -46,7 +46,7 @@ def intervals(lines: Sequence[Line]) -> go.Figure | None:
 
 def curves(experiment: Experiment, vocab: int) -> go.Figure | None:
     """Draw the validation loss on the way, mean over the seeds."""
-    made = figure("step", "validation loss, nats a token")
+    made = figure("step", "loss, nats a token")
     for one in experiment.shown(vocab):
         found = curve([experiment.history(row) for row in one.runs.values()], "evaluations")
         made.add_trace(
@@ -65,7 +65,7 @@ def curves(experiment: Experiment, vocab: int) -> go.Figure | None:
 def differences(experiment: Experiment, vocab: int) -> go.Figure | None:
     """Draw the training loss less AdamW's on the same batches, mean over the seeds both have."""
     adamw = experiment.adamw(vocab)
-    made = figure("step", "training loss less AdamW's, nats a token")
+    made = figure("step", "loss less AdamW's, nats")
     if adamw is None:
         return None
     references = {seed: experiment.history(row) for seed, row in adamw.runs.items()}
@@ -87,13 +87,14 @@ def differences(experiment: Experiment, vocab: int) -> go.Figure | None:
             )
         )
     made.update_layout(hovermode="x")
+    made.update_yaxes(range=_late_range(made))
     made.add_hline(y=0, line_color=GREY, line_width=1)
     return _unless_empty(made)
 
 
 def sensitivity(experiment: Experiment, vocab: int) -> go.Figure | None:
     """Draw the final loss of the sweep against the learning rate over the best one."""
-    made = figure("learning rate over the method's best one", "validation loss, nats a token")
+    made = figure("learning rate over the method's best one", "loss, nats a token")
     made.update_xaxes(
         type="log",
         tickvals=[2.0**k for k in range(-6, 7)],
@@ -119,11 +120,11 @@ def sensitivity(experiment: Experiment, vocab: int) -> go.Figure | None:
 
 def separation(experiment: Experiment, vocab: int) -> go.Figure | None:
     """Draw the final loss against mean rho and mean alignment of the measured steps."""
-    made = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.04)
-    base = figure("rho of the steps", "validation loss, nats a token")
+    made = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.08)
+    base = figure("rho of the steps", "loss, nats a token")
     made.update_layout(base.layout)
     made.update_xaxes(title_text="alignment", row=1, col=2)
-    made.update_xaxes(rangemode="tozero", nticks=5)
+    made.update_xaxes(rangemode="tozero", nticks=4)
     for one in experiment.shown(vocab):
         measures = [
             measure
@@ -145,7 +146,7 @@ def frequencies(experiment: Experiment, vocab: int) -> go.Figure | None:
     adamw = experiment.adamw(vocab)
     if adamw is None:
         return None
-    made = figure("", "validation loss less AdamW's, nats a token")
+    made = figure("", "loss less AdamW's, nats")
     others = [one for one in experiment.shown(vocab) if one is not adamw]
     for index, one in enumerate(others):
         found = [_band_interval(one, adamw, field) for field in BAND_FIELDS]
@@ -169,6 +170,7 @@ def frequencies(experiment: Experiment, vocab: int) -> go.Figure | None:
         ticktext=_band_titles(),
         range=[-0.5, len(BANDS) - 0.5],
         showgrid=False,
+        zeroline=False,
     )
     made.add_hline(y=0, line_color=GREY, line_width=1)
     for edge in range(1, len(BANDS)):
@@ -193,6 +195,18 @@ def _band_titles() -> list[str]:
     return [f"top {100 * BANDS[0]:g} %", *middle, "rarest"]
 
 
+def _late_range(made: go.Figure) -> list[float] | None:
+    """The range of y after the first fifth of the steps, where curves are still far apart."""
+    last = max((step for drawn in made.data for step in drawn.x), default=0)
+    late = [y for drawn in made.data for x, y in zip(drawn.x, drawn.y, strict=True) if x > last / 5]
+    late = [y for y in late if math.isfinite(y)]
+    if not late:
+        return None
+    low, high = min(0.0, *late), max(0.0, *late)
+    room = 0.05 * (high - low) or 0.01
+    return [low - room, high + room]
+
+
 def _point(one: Shown, x: float, told: str) -> go.Scatter:
     its = look(one.name)
     drawn = its["symbol"] if one.final else f"{its['symbol']}-open"
@@ -202,7 +216,13 @@ def _point(one: Shown, x: float, told: str) -> go.Scatter:
         name=one.name,
         meta=one.name,
         mode="markers",
-        marker={"color": its["colour"], "symbol": drawn, "size": 10, "line": {"width": 1.5}},
+        marker={
+            "color": its["colour"],
+            "symbol": drawn,
+            "size": 10,
+            "line": {"width": 1.5, "color": its["colour"]},
+        },
+        cliponaxis=False,
         showlegend=False,
         hovertemplate=told + "<extra>" + one.label + "</extra>",
     )

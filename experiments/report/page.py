@@ -10,7 +10,6 @@ from typing import Any
 
 import plotly.graph_objects as go
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from experiments.lm_head import summary
@@ -91,7 +90,7 @@ def build(preset: Preset, preset_name: str, results: Path) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template("template.html").render(
-        plotly_js=Markup(get_plotlyjs()),
+        plotly_js=get_plotlyjs(),
         data=_embedded({"figures": figures, "templates": templates()}),
         sections=sections,
         board=_board(experiment, lines),
@@ -147,7 +146,7 @@ def _head_sections(
             "differences",
             "Distance to AdamW while training",
             "Training loss less that of the best AdamW on the same seeds and batches: below zero a "
-            "method is ahead.",
+            "method is ahead; the axis fits what follows the first fifth of the steps.",
             head_figures.differences,
         ),
         section(
@@ -273,6 +272,6 @@ def _json(made: go.Figure) -> dict[str, Any]:
     return json.loads(text)
 
 
-def _embedded(value: Any) -> Markup:
+def _embedded(value: Any) -> str:
     """JSON that may stand in a script element, whatever its strings hold."""
-    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
