@@ -102,9 +102,8 @@ def fronts(rows: Rows) -> go.Figure | None:
 def steepest(rows: Rows) -> go.Figure | None:
     """Draw the alignment of the steepest step, its upper bound and that of row normalisation."""
     latest = {(r["momentum"], r["rows"], r["dim"]): r for r in rows}
-    titles = [f"{name.split('.')[0]}<br>{V} x {d}" for name, V, d in latest]
+    titles = [f"{_short(name)}<br>{V} x {d}" for name, V, d in latest]
     made = figure("alignment", "", height=120 + 58 * len(titles))
-    made.update_layout(margin_l=170)
     made.update_yaxes(autorange="reversed", showgrid=False)
     for index, (name, column, symbol) in enumerate(
         (
@@ -193,6 +192,11 @@ def _trace(
         text=text,
         hovertemplate="%{y:.4f} at %{x:.4g} %{text}<extra>" + name + "</extra>",
     )
+
+
+def _short(momentum: str) -> str:
+    """Like "d128 step300" of "momentum_d128_step300.npy"."""
+    return _words(momentum.removesuffix(".npy").removeprefix("momentum_"))
 
 
 def _words(name: str) -> str:

@@ -24,7 +24,7 @@ class Shown:
     """Whether they are the paired seeds; else the best run of the sweep as far as it is."""
     runs: dict[int, Row]
     """By seed."""
-    tried: list[Row]
+    tried: Sequence[Row]
     """Finished runs of the sweep, by ascending learning rate."""
     swept: bool
 
@@ -112,13 +112,23 @@ def mean(values: Iterable[float]) -> float:
     return sum(listed) / len(listed) if listed else math.nan
 
 
-def curve(histories: Sequence[Mapping[str, Any]], part: str) -> dict[int, float]:
-    """Return the mean loss over runs by step, at the steps that all of them have.
+def curve(
+    histories: Sequence[Mapping[str, Any]], part: str, band: int | None = None
+) -> dict[int, float]:
+    """Return the mean loss over runs by step, at the steps where all of them have it.
 
     Args:
         histories: of runs, at least one.
         part: "train" or "evaluations".
+        band: of `diagnostics.BANDS`, for the loss on its targets; None for all targets.
     """
-    each = [{one["step"]: one["loss"] for one in history[part]} for history in histories]
+    each = [
+        {
+            one["step"]: one["loss"] if band is None else one["band_losses"][band]
+            for one in history[part]
+            if band is None or "band_losses" in one
+        }
+        for history in histories
+    ]
     steps = sorted(set.intersection(*(set(one) for one in each)))
     return {step: mean(one[step] for one in each) for step in steps}

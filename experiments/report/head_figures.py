@@ -62,25 +62,36 @@ def curves(experiment: Experiment, vocab: int) -> go.Figure | None:
     return _unless_empty(made)
 
 
-def differences(experiment: Experiment, vocab: int) -> go.Figure | None:
-    """Draw the training loss less AdamW's on the same batches, mean over the seeds both have."""
+def differences(
+    experiment: Experiment, vocab: int, part: str = "train", band: int | None = None
+) -> go.Figure | None:
+    """Draw a loss on the way less AdamW's, mean over the seeds that both have.
+
+    Args:
+        experiment: its runs.
+        vocab: vocabulary size.
+        part: of the histories, as in `head.curve`.
+        band: as there.
+    """
     adamw = experiment.adamw(vocab)
-    made = figure("step", "loss less AdamW's, nats")
     if adamw is None:
         return None
+    made = figure("step", "loss less AdamW's, nats")
     references = {seed: experiment.history(row) for seed, row in adamw.runs.items()}
     for one in experiment.shown(vocab):
         seeds = sorted(one.runs.keys() & references.keys())
         if not seeds or one is adamw:
             continue
-        mine = curve([experiment.history(one.runs[seed]) for seed in seeds], "train")
-        theirs = curve([references[seed] for seed in seeds], "train")
+        mine = curve([experiment.history(one.runs[seed]) for seed in seeds], part, band)
+        theirs = curve([references[seed] for seed in seeds], part, band)
         steps = [step for step in mine if step in theirs]
+        if not steps:
+            continue
         made.add_trace(
             trace(
                 one.name,
                 dashed=not one.final,
-                mode="lines",
+                mode="lines" if part == "train" else "lines+markers",
                 x=steps,
                 y=[mine[step] - theirs[step] for step in steps],
                 hovertemplate="%{y:+.4f}<extra>" + one.label + "</extra>",
@@ -92,9 +103,14 @@ def differences(experiment: Experiment, vocab: int) -> go.Figure | None:
     return _unless_empty(made)
 
 
+def rare(experiment: Experiment, vocab: int) -> go.Figure | None:
+    """Draw the validation loss on the rarest tokens on the way, less AdamW's."""
+    return differences(experiment, vocab, "evaluations", len(BANDS) - 1)
+
+
 def sensitivity(experiment: Experiment, vocab: int) -> go.Figure | None:
     """Draw the final loss of the sweep against the learning rate over the best one."""
-    made = figure("learning rate over the method's best one", "loss, nats a token")
+    made = figure("learning rate / best one", "loss, nats a token")
     made.update_xaxes(
         type="log",
         tickvals=[2.0**k for k in range(-6, 7)],

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from experiments.lm_head import summary
+from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.presets import Preset
 from experiments.report import committed, head_figures
 from experiments.report.head import Experiment
@@ -170,6 +171,14 @@ def _head_sections(
             "Final loss less AdamW's on targets by their frequency rank in the vocabulary, with "
             "95 % intervals where there are several seeds: below zero is better on these tokens.",
             head_figures.frequencies,
+        ),
+        section(
+            "rare",
+            "Rare tokens while training",
+            f"Loss on the first validation tokens, those of the rarest {1 - BANDS[-2]:.0%} of the "
+            "vocabulary alone, less AdamW's on the same seeds: below zero is better; few tokens, "
+            "so noisy.",
+            head_figures.rare,
         ),
     ]
 

@@ -125,7 +125,7 @@ def traces(tab, figure):
 def test_every_section_has_its_figure_and_source(opened):
     tab = opened()
     sections = tab.locator("main section")
-    assert sections.count() == 11
+    assert sections.count() == 12
     for section in sections.all():
         name = section.locator("h2").inner_text()
         assert section.locator(".main-svg").count() > 0, name
@@ -168,6 +168,7 @@ def test_vocabulary_selects_rows_sentences_and_figures(opened):
     tab.get_by_label("Vocabulary").select_option("512")
     assert traces(tab, "sensitivity") == 3, "Muon has no run at 512"
     assert ["muon", "not", "begun"] in visible_rows(tab)
+    assert traces(tab, "rare") == 1, "row_norm has no loss by bands on the way"
     assert tab.get_by_role("button", name="muon").count() == 0
     assert "muon (not begun)" in tab.get_by_label("What the intervals support").inner_text()
 
