@@ -6,7 +6,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from experiments.lm_head.presets import PRESETS
-from experiments.report.page import MissingResultsError, write
+from experiments.report.head import MissingResultsError
+from experiments.report.page import write
 
 RESULTS = Path(__file__).parents[1] / "lm_head" / "results"
 

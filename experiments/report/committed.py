@@ -100,9 +100,10 @@ def fronts(rows: Rows) -> go.Figure | None:
 
 
 def steepest(rows: Rows) -> go.Figure | None:
-    """Draw the alignment of the steepest step, its upper bound and that of row normalisation."""
-    latest = {(r["momentum"], r["rows"], r["dim"]): r for r in rows}
-    titles = [f"{_short(name)}<br>{V} x {d}" for name, V, d in latest]
+    """Draw the steepest step's alignment and bound, of least gap, and that of row normalisation."""
+    by_gap = sorted(rows, key=lambda r: float(r["gap"]), reverse=True)
+    best = {(r["momentum"], r["rows"], r["dim"]): r for r in by_gap}
+    titles = [f"{_short(name)}<br>{V} x {d}" for name, V, d in best]
     made = figure("alignment", "", height=120 + 58 * len(titles))
     made.update_yaxes(autorange="reversed", showgrid=False)
     for index, (name, column, symbol) in enumerate(
@@ -112,7 +113,7 @@ def steepest(rows: Rows) -> go.Figure | None:
             ("upper bound", "upper", "line-ns-open"),
         )
     ):
-        values = [float(r[column]) for r in latest.values()]
+        values = [float(r[column]) for r in best.values()]
         its = _trace(name, index, values, titles, mode="markers")
         its.update(marker={"symbol": symbol, "size": 11})
         its.update(hovertemplate="%{x:.6f}<extra>" + name + "</extra>")

@@ -15,6 +15,10 @@ from experiments.lm_head.summary import best_adamw, finished
 Row = Mapping[str, str]
 
 
+class MissingResultsError(ValueError):
+    """What the report is made of is not there."""
+
+
 @dataclass(frozen=True)
 class Shown:
     """One method on one training: the runs that stand for it."""
@@ -81,9 +85,15 @@ class Experiment:
         """Return the history of a run.
 
         Raises:
-            OSError: its file is missing.
+            MissingResultsError: its file is missing.
         """
-        return json.loads((self.folder / "history" / f"{row['key']}.json").read_text())
+        path = self.folder / "history" / f"{row['key']}.json"
+        if not path.exists():
+            raise MissingResultsError(
+                f"{path} is missing, though {self.folder / 'runs.csv'} has its run: restore the "
+                "file, or delete the row and run the experiment again"
+            )
+        return json.loads(path.read_text())
 
     def used_rows(self) -> list[Row]:
         """Return the rows that belong to the preset."""

@@ -16,16 +16,12 @@ from experiments.lm_head import summary
 from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.presets import Preset
 from experiments.report import committed, head_figures
-from experiments.report.head import Experiment
+from experiments.report.head import Experiment, MissingResultsError
 from experiments.report.style import BACKGROUNDS, GRID, INK, look, templates
 from packing.report import rowsep_version
 
 ALWAYS = "all"
 """Instead of a vocabulary size, for a figure that has none."""
-
-
-class MissingResultsError(ValueError):
-    """There is no finished run to report on."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +42,8 @@ def write(output: Path, preset: Preset, preset_name: str, results: Path) -> None
     """Write the page to a file, whose folder is made.
 
     Raises:
-        MissingResultsError: no run of the preset is finished.
-        OSError: a history is missing, or the file cannot be written.
+        MissingResultsError: no run of the preset is finished, or a history is missing.
+        OSError: the file cannot be written.
     """
     html = build(preset, preset_name, results)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -63,8 +59,7 @@ def build(preset: Preset, preset_name: str, results: Path) -> str:
         results: folder of its runs.csv.
 
     Raises:
-        MissingResultsError: no run of the preset is finished.
-        OSError: a history is missing.
+        MissingResultsError: no run of the preset is finished, or a history is missing.
     """
     experiment = Experiment(preset, results)
     used = experiment.used_rows()
@@ -222,7 +217,7 @@ def _committed_sections() -> list[Section]:
             "quality",
             "Packing quality without a momentum",
             "rho of V rows in d dimensions as a share of its upper bound: 1 cannot be exceeded; "
-            "what lacks to it may be the bound's fault or the rows'.",
+            "less than 1 may be the bound's fault or the rows'.",
             quality_commands,
             committed.date(committed.CODES, committed.QUALITY),
             {ALWAYS: committed.quality(codes, measured)},

@@ -14,7 +14,8 @@ from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.presets import METHODS, SMOKE, Preset, Stage
 from experiments.lm_head.results import Results
 from experiments.report import __main__ as command
-from experiments.report import committed, page
+from experiments.report import committed, page, style
+from experiments.report.head import MissingResultsError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 NAMES = ("adamw_95", "row_norm", "separation_65", "muon")
@@ -216,6 +217,28 @@ def test_without_other_results_the_page_is_still_made(results, tmp_path, monkeyp
     for name in ("SEPARATION", "STEEPEST", "CODES", "FRONT", "QUALITY"):
         monkeypatch.setattr(committed, name, tmp_path / "none.csv")
     assert "Packing quality" in page.build(PRESET, "fixture", results)
+
+
+def test_a_missing_history_is_named(results, tmp_path):
+    (tmp_path / "runs.csv").write_text((results / "runs.csv").read_text())
+    with pytest.raises(MissingResultsError, match=r"history.*json is missing, .*restore"):
+        page.build(PRESET, "fixture", tmp_path)
+
+
+def luminance(colour):
+    """Relative luminance of #rrggbb by WCAG 2.2."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_every_method_has_a_look_of_its_own_that_both_themes_show():
+    looks = [style.look(name) for name in METHODS]
+    assert len({(one["colour"], one["dash"]) for one in looks}) == len(METHODS)
+    for colour in (*style.PALETTE, style.GREY):
+        for background in style.BACKGROUNDS.values():
+            dark, light = sorted((luminance(colour), luminance(background)))
+            assert (light + 0.05) / (dark + 0.05) >= 3, (colour, background)
 
 
 def test_measured_packings_are_drawn_beside_the_codes():
