@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench clean
+.PHONY: demo test bench report clean
 
 demo: .venv/installed
 	@echo "make demo: separating the rows of the shipped momentum into rowsep-out/"
@@ -18,9 +18,14 @@ bench: .venv/installed
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[experiments]'
 	$(BIN)/python -m benchmarks.pairs
 
+report: .venv/installed
+	@echo "make report: writing rowsep-report/report.html from the committed results"
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[experiments]'
+	$(BIN)/python -m experiments.report
+
 clean:
-	@echo "make clean: removing .venv, caches and rowsep-out/"
-	rm -rf .venv rowsep-out .cache/benchmarks .pytest_cache .ruff_cache .hypothesis *.egg-info
+	@echo "make clean: removing .venv, caches, rowsep-out/ and rowsep-report/"
+	rm -rf .venv rowsep-out rowsep-report .cache/benchmarks .pytest_cache .ruff_cache .hypothesis *.egg-info
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -1,6 +1,6 @@
 """The comparison: paired mean differences of the validation loss with 95 % t-intervals.
 
-    python -m experiments.lm_head.summary [--preset cpu] [--results FOLDER]
+    python -m experiments.lm_head.summary [--preset cpu] [--results FOLDER] [--markdown]
 
 Two methods are compared on the seeds that both have finished at their best learning rates. Equal
 seeds share weights and batches, so the difference is taken seed by seed. The interval says nothing
@@ -8,7 +8,7 @@ about other data, sizes or budgets, and one in twenty misses by chance: a table 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -17,11 +17,13 @@ from rich.console import Console
 from rich.table import Column, Table
 from scipy import stats
 
-from experiments.lm_head.plan import Cell, best_lr, cells, on_edge
+from experiments.lm_head.plan import Cell, best_lr, cells, on_edge, sweep
 from experiments.lm_head.presets import PRESETS, Preset
 from experiments.lm_head.results import Results
 
 CONFIDENCE = 0.95
+ADAMW = "adamw"
+"""How the names of all AdamW begin."""
 ROW_NORM = "row_norm"
 
 
@@ -58,10 +60,41 @@ class Line(NamedTuple):
     """Mean over them, nats a token."""
     bits_per_byte: float
     to_adamw: Interval
-    """Against the AdamW of least mean loss."""
+    """Against `best_adamw`."""
     to_row_norm: Interval
     head_share: float
     """Mean share of the step time in the head's optimiser."""
+
+
+class Progress(NamedTuple):
+    """How far one method on one training has come."""
+
+    vocab: int
+    name: str
+    lrs: int
+    """Learning rates of the sweep that are finished."""
+    lrs_of: int
+    """Learning rates of the sweep as far as it is known; more follow a best one on the edge."""
+    swept: bool
+    seeds: int
+    seeds_of: int
+
+    @property
+    def state(self) -> str:
+        """The same in words."""
+        if self.swept:
+            whole = self.seeds == self.seeds_of
+            return "finished" if whole else f"{self.seeds} of {self.seeds_of} seeds"
+        if self.lrs:
+            return f"sweep: {self.lrs} of at least {self.lrs_of} learning rates"
+        return "not begun"
+
+
+class Statement(NamedTuple):
+    """A sentence that the finished runs of one training support."""
+
+    vocab: int
+    text: str
 
 
 def paired_interval(differences: Sequence[float]) -> Interval:
@@ -83,6 +116,23 @@ def paired_interval(differences: Sequence[float]) -> Interval:
     return Interval(mean, mean - half, mean + half, n)
 
 
+def best_adamw(methods: Iterable[tuple[str, int, float]]) -> str | None:
+    """Return the AdamW that others are compared with: of least mean loss, once all are finished.
+
+    Until then means over different seeds say little, so the one of most seeds is taken, and of
+    least mean loss among those.
+
+    Args:
+        methods: name, number of finished seeds and their mean loss of each method.
+
+    Returns:
+        Its name, None if no AdamW has a finished seed.
+    """
+    found = [(-seeds, loss, name) for name, seeds, loss in methods if name.startswith(ADAMW)]
+    found = [one for one in found if one[0] < 0]
+    return min(found)[2] if found else None
+
+
 def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
     """Return a line for every method of a preset that has begun, by training, best first."""
     by_key = {row["key"]: row for row in rows}
@@ -90,15 +140,14 @@ def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
     lines: list[Line] = []
     for training in dict.fromkeys(cell.training for cell in cells(preset)):
         group = [cell for cell in cells(preset) if cell.training == training]
-        finished = {cell.name: _finished(cell, preset, by_key, losses) for cell in group}
-        adamw = min(
-            (name for name in finished if name.startswith("adamw") and finished[name]),
-            key=lambda name: _mean([float(r["val_loss"]) for r in finished[name].values()]),
-            default="",
+        compared = {cell.name: finished(cell, preset, by_key, losses) for cell in group}
+        adamw = best_adamw(
+            (name, len(mine), _mean([float(r["val_loss"]) for r in mine.values()]))
+            for name, mine in compared.items()
         )
         found = []
         for cell in group:
-            mine = finished[cell.name]
+            mine = compared[cell.name]
             lr = best_lr(cell, preset, losses)
             if lr is None and not mine:
                 continue
@@ -111,13 +160,105 @@ def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
                     seeds=len(mine),
                     loss=_mean([float(r["val_loss"]) for r in mine.values()]),
                     bits_per_byte=_mean([float(r["bits_per_byte"]) for r in mine.values()]),
-                    to_adamw=_against(mine, finished.get(adamw, {})),
-                    to_row_norm=_against(mine, finished.get(ROW_NORM, {})),
+                    to_adamw=_against(mine, compared.get(adamw or "", {})),
+                    to_row_norm=_against(mine, compared.get(ROW_NORM, {})),
                     head_share=_mean([float(r["head_share"]) for r in mine.values()]),
                 )
             )
         lines += sorted(found, key=lambda line: (math.isnan(line.loss), line.loss))
     return lines
+
+
+def progress(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Progress]:
+    """Return how far every method of a preset is, begun or not, in the order of the preset."""
+    by_key = {row["key"]: row for row in rows}
+    losses = {key: float(row["val_loss"]) for key, row in by_key.items()}
+    found = []
+    for cell in cells(preset):
+        tried, over = sweep(cell, preset, losses)
+        found.append(
+            Progress(
+                vocab=cell.training.vocab,
+                name=cell.name,
+                lrs=sum(cell.run(lr, preset.sweep_seed).key in losses for lr in tried),
+                lrs_of=len(tried),
+                swept=over,
+                seeds=len(finished(cell, preset, by_key, losses)),
+                seeds_of=len(preset.seeds),
+            )
+        )
+    return found
+
+
+def statements(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Statement]:
+    """Return what the intervals support, by training: against AdamW, row norm, and what is open.
+
+    A method that has not finished all seeds is named with how many it has.
+    """
+    lines = summarise(preset, rows)
+    states = {(one.vocab, one.name): one.state for one in progress(preset, rows)}
+    found = []
+    for vocab in dict.fromkeys(vocab for vocab, _ in states):
+        group = [line for line in lines if line.vocab == vocab and line.seeds > 0]
+        adamw = best_adamw((line.name, line.seeds, line.loss) for line in group)
+        row_norm = next((line.name for line in group if line.name == ROW_NORM), None)
+        against_adamw = [(line.name, line.to_adamw) for line in group if line.name != adamw]
+        against_row_norm = [
+            (line.name, line.to_row_norm) for line in group if line.name != ROW_NORM
+        ]
+        texts = _verdicts("AdamW", adamw, against_adamw, vocab, states)
+        texts += _verdicts("row normalisation", row_norm, against_row_norm, vocab, states)
+        unfinished = [
+            f"{name} ({state})"
+            for (its_vocab, name), state in states.items()
+            if its_vocab == vocab and state != "finished"
+        ]
+        if unfinished:
+            texts.append(f"Not finished: {', '.join(unfinished)}.")
+        found += [Statement(vocab, text) for text in texts]
+    return found
+
+
+def markdown(lines: Sequence[Line]) -> str:
+    """Return the comparison as a Markdown table, one row a method, with a line end."""
+    head = ("V", "method", "lr", "seeds", "loss", "bits per byte")
+    head += ("less AdamW's", "", "less row norm's", "", "time in the head")
+    shown = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for line in lines:
+        cells_of_line = (
+            str(line.vocab),
+            line.name,
+            _lr(line),
+            str(line.seeds),
+            _number(line.loss, ".4f"),
+            _number(line.bits_per_byte, ".4f"),
+            *_cell(line.to_adamw),
+            *_cell(line.to_row_norm),
+            _number(line.head_share, ".0%"),
+        )
+        shown.append("| " + " | ".join(cells_of_line) + " |")
+    return "\n".join(shown) + "\n"
+
+
+def finished(
+    cell: Cell,
+    preset: Preset,
+    by_key: Mapping[str, Mapping[str, str]],
+    losses: Mapping[str, float],
+) -> dict[int, Mapping[str, str]]:
+    """Return the finished rows of the comparison at the best learning rate, by seed.
+
+    Args:
+        cell: one method on one training.
+        preset: the rules.
+        by_key: rows of the table by key.
+        losses: final losses by key.
+    """
+    lr = best_lr(cell, preset, losses)
+    if lr is None:
+        return {}
+    keys = {seed: cell.run(lr, seed).key for seed in preset.seeds}
+    return {seed: by_key[key] for seed, key in keys.items() if key in by_key}
 
 
 def show(lines: Sequence[Line], console: Console) -> None:
@@ -126,17 +267,16 @@ def show(lines: Sequence[Line], console: Console) -> None:
     for header in ("less AdamW's", "less row norm's", "time"):
         table.add_column(header)
     for line in lines:
-        lr = "" if line.lr is None else f"{line.lr:g}{' (edge)' if line.edge else ''}"
         table.add_row(
             str(line.vocab),
             line.name,
-            lr,
+            _lr(line),
             str(line.seeds),
-            f"{line.loss:.4f}",
-            f"{line.bits_per_byte:.4f}",
-            _cell(line.to_adamw),
-            _cell(line.to_row_norm),
-            f"{line.head_share:.0%}",
+            _number(line.loss, ".4f"),
+            _number(line.bits_per_byte, ".4f"),
+            "\n".join(_cell(line.to_adamw)),
+            "\n".join(_cell(line.to_row_norm)),
+            _number(line.head_share, ".0%"),
         )
     console.print(table)
 
@@ -145,23 +285,17 @@ def main(
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "cpu",
     results: Annotated[Path, typer.Option(help="folder of runs.csv")] = Path(__file__).parent
     / "results",
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="a table for the docs")] = False,
 ) -> None:
     """Print the comparison of what is finished."""
-    show(summarise(PRESETS[preset], Results(results).rows()), Console())
-
-
-def _finished(
-    cell: Cell,
-    preset: Preset,
-    by_key: Mapping[str, Mapping[str, str]],
-    losses: Mapping[str, float],
-) -> dict[int, Mapping[str, str]]:
-    """Finished rows of the comparison by seed."""
-    lr = best_lr(cell, preset, losses)
-    if lr is None:
-        return {}
-    keys = {seed: cell.run(lr, seed).key for seed in preset.seeds}
-    return {seed: by_key[key] for seed, key in keys.items() if key in by_key}
+    rows = Results(results).rows()
+    lines = summarise(PRESETS[preset], rows)
+    if as_markdown:
+        print(markdown(lines))
+        for one in statements(PRESETS[preset], rows):
+            print(f"- V = {one.vocab}: {one.text}")
+    else:
+        show(lines, Console())
 
 
 def _against(
@@ -177,12 +311,48 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def _cell(interval: Interval) -> str:
+def _verdicts(
+    title: str,
+    reference: str | None,
+    compared: Sequence[tuple[str, Interval]],
+    vocab: int,
+    states: Mapping[tuple[int, str], str],
+) -> list[str]:
+    """One sentence for each verdict of the intervals against one reference."""
+    if reference is None:
+        return [f"No seed of {title} is finished, so nothing is compared with it."]
+
+    def named(name: str) -> str:
+        state = states[vocab, name]
+        return name if state == "finished" else f"{name} ({state})"
+
+    texts = []
+    for verdict, said in (
+        ("better", "Lower loss than"),
+        ("worse", "Higher loss than"),
+        ("not told apart", "Not told apart from"),
+    ):
+        parts = [named(name) for name, one in compared if one.verdict == verdict]
+        if parts:
+            texts.append(f"{said} {title} [{named(reference)}]: {', '.join(parts)}.")
+    return texts
+
+
+def _lr(line: Line) -> str:
+    return "" if line.lr is None else f"{line.lr:g}{' (edge)' if line.edge else ''}"
+
+
+def _number(value: float, form: str) -> str:
+    return "" if math.isnan(value) else f"{value:{form}}"
+
+
+def _cell(interval: Interval) -> tuple[str, str]:
+    """Mean with half the interval's length, and the verdict."""
     if interval.pairs == 0:
-        return ""
+        return "", ""
     if interval.low == interval.high:
-        return "0"
-    return f"{interval.mean:+.4f} ± {interval.high - interval.mean:.4f}\n{interval.verdict}"
+        return "0", ""
+    return f"{interval.mean:+.4f} ± {interval.high - interval.mean:.4f}", interval.verdict
 
 
 if __name__ == "__main__":

@@ -458,6 +458,75 @@ def test_the_comparison_pairs_seeds():
     assert adamw.to_adamw.low == adamw.to_adamw.high == 0.0
 
 
+def rows_of(losses):
+    return [
+        {"key": key, "val_loss": str(loss), "bits_per_byte": "1.5", "head_share": "0.25"}
+        for key, loss in losses.items()
+    ]
+
+
+def level(run):
+    """A loss that is least at the middle learning rate, and of row_norm about 0.5 higher."""
+    return valley(METHODS[run.name].lrs[2])(run) + (0.5 + 0.01 * run.seed) * (
+        run.name == "row_norm"
+    )
+
+
+def test_markdown_has_a_row_a_method_with_its_figures():
+    lines = summary.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
+    table = summary.markdown(lines).splitlines()
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
+    assert {len(row) for row in cells} == {11} and set(cells[1]) == {"---"}
+    first, second = (dict(zip(cells[0], row, strict=True)) for row in cells[2:])
+    assert first["method"] == "adamw_95" and second["method"] == "row_norm"
+    assert cells[2][6:10] == ["0", "", "-0.5150 ± 0.0635", "better"]  # t(1, 0.975) = 12.7062
+    assert cells[3][6:10] == ["+0.5150 ± 0.0635", "worse", "0", ""]
+    assert (second["V"], second["seeds"], second["loss"]) == (str(TINY.vocab), "2", "0.5150")
+    assert (second["bits per byte"], second["time in the head"]) == ("1.5000", "25%")
+
+
+def test_the_command_prints_markdown_and_what_it_supports(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(PRESETS, "planned", PLANNED)
+    store = results.Results(tmp_path)
+    monkeypatch.setattr(results.Results, "rows", lambda _: rows_of(finish(PLANNED, level)[1]))
+    summary.main("planned", store.folder, as_markdown=True)
+    printed = capsys.readouterr().out
+    assert printed.startswith("| V | method |")
+    said = f"- V = {TINY.vocab}: Higher loss than AdamW [adamw_95]: row_norm."
+    assert said in printed.splitlines()
+
+
+def test_progress_and_statements_name_what_is_open():
+    losses = finish(PLANNED, level)[1]
+
+    def states(kept):
+        return [one.state for one in summary.progress(PLANNED, rows_of(kept))]
+
+    def texts(kept):
+        return " ".join(one.text for one in summary.statements(PLANNED, rows_of(kept)))
+
+    assert states(losses) == ["finished", "finished"]
+    assert "Not finished" not in texts(losses)
+    cell = plan.cells(PLANNED)[1]
+    last = cell.run(plan.best_lr(cell, PLANNED, losses), 2).key
+    one_short = {key: loss for key, loss in losses.items() if key != last}
+    assert states(one_short) == ["finished", "1 of 2 seeds"]
+    assert "Not finished: row_norm (1 of 2 seeds)." in texts(one_short)
+    assert "than" not in texts(one_short), "one seed supports nothing"
+    assert states({}) == ["not begun", "not begun"]
+    assert "No seed of AdamW is finished" in texts({})
+    begun = {cell.run(cell.method.lrs[1], PLANNED.sweep_seed).key: 1.0}
+    assert states(begun) == ["not begun", "sweep: 1 of at least 5 learning rates"]
+
+
+def test_the_adamw_of_most_seeds_is_the_reference_until_all_are_finished():
+    methods = [("adamw_95", 5, 2.0), ("adamw_99", 2, 1.0), ("row_norm", 5, 0.5)]
+    assert summary.best_adamw(methods) == "adamw_95"
+    methods[1] = ("adamw_99", 5, 1.0)
+    assert summary.best_adamw(methods) == "adamw_99"
+    assert summary.best_adamw([("adamw_95", 0, math.nan), ("muon", 1, 1.0)]) is None
+
+
 # the command
 
 app = command.typer.Typer()

@@ -1,0 +1,144 @@
+"""The finished runs of the head experiment as its figures need them."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.lm_head.plan import Cell, cells, sweep
+from experiments.lm_head.presets import Preset
+from experiments.lm_head.results import Results
+from experiments.lm_head.summary import best_adamw, finished
+
+Row = Mapping[str, str]
+
+
+class MissingResultsError(ValueError):
+    """What the report is made of is not there."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One method on one training: the runs that stand for it."""
+
+    name: str
+    final: bool
+    """Whether they are the paired seeds; else the best run of the sweep as far as it is."""
+    runs: dict[int, Row]
+    """By seed."""
+    tried: Sequence[Row]
+    """Finished runs of the sweep, by ascending learning rate."""
+    swept: bool
+
+    @property
+    def lr(self) -> float:
+        """Learning rate of `runs`."""
+        return float(next(iter(self.runs.values()))["lr"])
+
+    @property
+    def loss(self) -> float:
+        """Mean final loss of `runs`, nats a token."""
+        return mean(float(row["val_loss"]) for row in self.runs.values())
+
+    @property
+    def label(self) -> str:
+        """Name, and whether it is not final."""
+        return self.name if self.final else f"{self.name} (sweep so far)"
+
+
+class Experiment:
+    """A results folder seen through a preset."""
+
+    def __init__(self, preset: Preset, folder: Path):
+        """Read the table; histories are read when asked for."""
+        self.preset = preset
+        self.folder = folder
+        self.rows = Results(folder).rows()
+        self.by_key = {row["key"]: row for row in self.rows}
+        self.losses = {key: float(row["val_loss"]) for key, row in self.by_key.items()}
+        listed = cells(preset)
+        self.vocabs = list(dict.fromkeys(cell.training.vocab for cell in listed))
+        self._shown = {
+            vocab: [
+                one
+                for cell in listed
+                if cell.training.vocab == vocab and (one := self._show(cell)) is not None
+            ]
+            for vocab in self.vocabs
+        }
+
+    def shown(self, vocab: int) -> list[Shown]:
+        """Return the methods of a training that have a finite run, in the order of the preset."""
+        return self._shown[vocab]
+
+    def adamw(self, vocab: int) -> Shown | None:
+        """Return the AdamW that the summary compares with, before that the best of a sweep."""
+        shown = self.shown(vocab)
+        name = best_adamw((one.name, len(one.runs), one.loss) for one in shown if one.final)
+        if name is None:
+            name = best_adamw((one.name, 1, one.loss) for one in shown)
+        return next((one for one in shown if one.name == name), None)
+
+    def history(self, row: Row) -> dict[str, Any]:
+        """Return the history of a run.
+
+        Raises:
+            MissingResultsError: its file is missing.
+        """
+        path = self.folder / "history" / f"{row['key']}.json"
+        if not path.exists():
+            raise MissingResultsError(
+                f"{path} is missing, though {self.folder / 'runs.csv'} has its run: restore the "
+                "file, or delete the row and run the experiment again"
+            )
+        return json.loads(path.read_text())
+
+    def used_rows(self) -> list[Row]:
+        """Return the rows that belong to the preset."""
+        keys = {
+            row["key"]
+            for vocab in self.vocabs
+            for one in self.shown(vocab)
+            for row in (*one.runs.values(), *one.tried)
+        }
+        return [row for row in self.rows if row["key"] in keys]
+
+    def _show(self, cell: Cell) -> Shown | None:
+        tried, over = sweep(cell, self.preset, self.losses)
+        keys = [cell.run(lr, self.preset.sweep_seed).key for lr in tried]
+        done = [self.by_key[key] for key in keys if key in self.by_key]
+        runs = finished(cell, self.preset, self.by_key, self.losses)
+        best = min(done, key=lambda row: float(row["val_loss"]), default=None)
+        if not runs and best is not None and math.isfinite(float(best["val_loss"])):
+            return Shown(cell.name, False, {self.preset.sweep_seed: best}, done, over)
+        return Shown(cell.name, True, dict(runs), done, over) if runs else None
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return the mean, NaN of nothing."""
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else math.nan
+
+
+def curve(
+    histories: Sequence[Mapping[str, Any]], part: str, band: int | None = None
+) -> dict[int, float]:
+    """Return the mean loss over runs by step, at the steps where all of them have it.
+
+    Args:
+        histories: of runs, at least one.
+        part: "train" or "evaluations".
+        band: of `diagnostics.BANDS`, for the loss on its targets; None for all targets.
+    """
+    each = [
+        {
+            one["step"]: one["loss"] if band is None else one["band_losses"][band]
+            for one in history[part]
+            if band is None or "band_losses" in one
+        }
+        for history in histories
+    ]
+    steps = sorted(set.intersection(*(set(one) for one in each)))
+    return {step: mean(one[step] for one in each) for step in steps}
