@@ -6,6 +6,7 @@ Writes `packing_quality.png` (rho over its bound for V and d) and `packing_front
 the floor on the alignment, on each momentum of `experiments/codes/front.csv`); prints Markdown.
 """
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -101,7 +102,8 @@ def front_table(rows: Rows) -> list[str]:
             cells = []
             for floor in ("0.3", "0.5", "0.6", "0.7"):
                 found = own.get((start, floor))
-                best = max(float(own[s, floor]["rho"]) for s in front.STARTS if (s, floor) in own)
+                there = [float(own[s, floor]["rho"]) for s in front.STARTS if (s, floor) in own]
+                best = max(there, default=math.nan)
                 text = "" if found is None else f"{float(found['rho']):.3f}"
                 bold = found is not None and float(found["rho"]) == best
                 cells.append(f"**{text}**" if bold else text)
