@@ -17,7 +17,7 @@ class PowerLaw(NamedTuple):
     dim_error: float
     spread: float
     """Root mean square of the residuals, as a factor: 1.2 means 20 percent."""
-    count: int
+    cases: int
 
 
 def power_law(rows: Sequence[int], dims: Sequence[int], seconds: Sequence[float]) -> PowerLaw:

@@ -13,6 +13,8 @@ from typing import Annotated
 import numpy as np
 import typer
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from experiments.codes import front
@@ -42,9 +44,10 @@ def heat_map(rows: Rows) -> Figure:
     """Draw rho over its bound, a panel a method."""
     figure = Figure(figsize=(11, 7), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
+    scale = ScalarMappable(Normalize(0, 1), "viridis")
     for axes, method in zip(panels, PANELS, strict=True):
         Vs, ds, share = grid(rows, method)
-        image = axes.imshow(share, vmin=0, vmax=1, cmap="viridis", origin="lower", aspect="auto")
+        axes.imshow(share, norm=scale.norm, cmap=scale.cmap, origin="lower", aspect="auto")
         for (i, j), value in np.ndenumerate(share):
             if not np.isnan(value):
                 colour = "white" if value < 0.6 else "black"
@@ -54,7 +57,7 @@ def heat_map(rows: Rows) -> Figure:
         axes.set_title(method, fontsize=11)
         axes.set_xlabel("rows V")
         axes.set_ylabel("dimension d")
-    figure.colorbar(image, ax=panels, label="rho over its upper bound")
+    figure.colorbar(scale, ax=panels, label="rho over its upper bound")
     return figure
 
 
@@ -139,7 +142,7 @@ def fit_table(rows: Rows) -> list[str]:
         lines.append(
             f"| {method} | {law.factor:.2g} V^{law.rows:.2f} d^{law.dim:.2f} "
             f"| {law.rows:.2f} ± {law.rows_error:.2f} | {law.dim:.2f} ± {law.dim_error:.2f} "
-            f"| {law.spread:.2f} | {law.count} |"
+            f"| {law.spread:.2f} | {law.cases} |"
         )
     return lines
 

@@ -95,6 +95,7 @@ def first_order(A: Tensor, *, tolerance: float, passes: int, start: Flow | None)
     for turn in range(passes // 2):
         bias = None if begun else masses.log() / (SHARPNESS * 2.0 ** min(turn, 60))
         pairs, w = _joined(pairs, w, _far_pairs(X, bias, 1.0 if turn else 0.0), masses)
+        scale = 1.0
         for _ in range(REWEIGHTINGS):
             X, left = Laplacian(pairs, w, len(A)).solve(A, X, GRADIENTS, tolerance * value / 16)
             bound(Flow(pairs, w, X), left)

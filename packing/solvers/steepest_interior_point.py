@@ -54,6 +54,7 @@ def interior_point(A: Tensor, *, tolerance: float) -> Candidate:
     listed[heaviest] = listed[:, heaviest] = True
     least = LIGHT * np.minimum.outer(masses, masses)
     stop = f"relative gap above {tolerance:g} after {ROUNDS} rounds of Newton steps"
+    w = weights[i, j]
     for _ in range(ROUNDS):
         i, j = np.nonzero(np.triu(listed, 1))
         w, X = _newton(momentum, i, j, np.maximum(weights, least)[i, j], tolerance / 4)

@@ -23,7 +23,7 @@ def test_an_exact_power_law_is_found_again():
     a, b, c = rng.uniform(0.5, 2.5, 3)
     V, d = rng.integers(10, 10000, 12), rng.integers(2, 2000, 12)
     law = power_law(V.tolist(), d.tolist(), (a * V**b * d**c).tolist())
-    assert law.factor == pytest.approx(a) and law.count == 12
+    assert law.factor == pytest.approx(a) and law.cases == 12
     assert (law.rows, law.dim) == pytest.approx((b, c))
     assert law.spread == pytest.approx(1.0) and max(law.rows_error, law.dim_error) < 1e-6
 
