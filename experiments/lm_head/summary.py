@@ -226,12 +226,7 @@ def markdown(lines: Sequence[Line]) -> str:
     shown = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for line in lines:
         cells_of_line = (
-            str(line.vocab),
-            line.name,
-            _lr(line),
-            str(line.seeds),
-            _number(line.loss, ".4f"),
-            _number(line.bits_per_byte, ".4f"),
+            *_front(line),
             *_cell(line.to_adamw),
             *_cell(line.to_row_norm),
             _number(line.head_share, ".0%"),
@@ -268,12 +263,7 @@ def show(lines: Sequence[Line], console: Console) -> None:
         table.add_column(header)
     for line in lines:
         table.add_row(
-            str(line.vocab),
-            line.name,
-            _lr(line),
-            str(line.seeds),
-            _number(line.loss, ".4f"),
-            _number(line.bits_per_byte, ".4f"),
+            *_front(line),
             "\n".join(_cell(line.to_adamw)),
             "\n".join(_cell(line.to_row_norm)),
             _number(line.head_share, ".0%"),
@@ -338,8 +328,11 @@ def _verdicts(
     return texts
 
 
-def _lr(line: Line) -> str:
-    return "" if line.lr is None else f"{line.lr:g}{' (edge)' if line.edge else ''}"
+def _front(line: Line) -> tuple[str, ...]:
+    """What stands in front of the comparisons."""
+    lr = "" if line.lr is None else f"{line.lr:g}{' (edge)' if line.edge else ''}"
+    loss, bits = _number(line.loss, ".4f"), _number(line.bits_per_byte, ".4f")
+    return str(line.vocab), line.name, lr, str(line.seeds), loss, bits
 
 
 def _number(value: float, form: str) -> str:

@@ -3,17 +3,17 @@
 All return None where an experiment has no results.
 """
 
-import csv
 import datetime
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 import plotly.graph_objects as go
 
 from experiments.report.style import GREY, PALETTE, SYMBOLS, figure
+from experiments.table import read
 from packing.bounds import rho_upper_bound
 from packing.records import records
 
@@ -29,14 +29,6 @@ DIMS = (2, 3, 4, 8)
 STATUSES = {"proved": "square", "best known": "circle", "found here": "x"}
 
 Rows = Sequence[dict[str, str]]
-
-
-def read(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a table, none if there is no file."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def date(*paths: Path) -> str:
@@ -59,44 +51,24 @@ def records_date() -> str:
 
 def separation(rows: Rows) -> go.Figure | None:
     """Draw rho against alignment for the shipped momentum, a line a solver and its passes."""
-    kept = [r for r in rows if r["momentum"] == MOMENTUM and r["measure"] == "decrease"]
-    made = figure("alignment with the momentum", "rho of the update")
-    for index, key in enumerate(dict.fromkeys((r["method"], r["passes"]) for r in kept)):
-        method, passes = key
-        mine = [r for r in kept if (r["method"], r["passes"]) == key]
-        mine.sort(key=lambda r: float(r["alignment"]))
-        made.add_trace(
-            _trace(
-                f"{_words(method)}, {passes} passes" if passes else _words(method),
-                index,
-                [float(r["alignment"]) for r in mine],
-                [float(r["rho"]) for r in mine],
-                mode="lines+markers" if len(mine) > 1 else "markers",
-                text=[f"floor {r['floor'] or 'none'}" for r in mine],
-            )
-        )
-    return made if kept else None
+    lines: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        if row["momentum"] == MOMENTUM and row["measure"] == "decrease":
+            name, passes = _words(row["method"]), row["passes"]
+            lines.setdefault(f"{name}, {passes} passes" if passes else name, []).append(row)
+    return _tradeoff(lines)
 
 
 def fronts(rows: Rows) -> go.Figure | None:
     """Draw rho against alignment for one momentum, by what the solver starts from."""
-    kept = [r for r in rows if r["momentum"] == rows[0]["momentum"]]
-    made = figure("alignment with the momentum", "rho of the update")
-    for index, key in enumerate(dict.fromkeys((r["start"], r["passes"]) for r in kept)):
-        start, passes = key
-        mine = [r for r in kept if (r["start"], r["passes"]) == key]
-        mine.sort(key=lambda r: float(r["alignment"]))
-        made.add_trace(
-            _trace(
-                f"{start} code, unsolved" if passes == "0" else f"from {start}, {passes} passes",
-                index,
-                [float(r["alignment"]) for r in mine],
-                [float(r["rho"]) for r in mine],
-                mode="lines+markers" if len(mine) > 1 else "markers",
-                text=[f"floor {r['floor'] or 'none'}" for r in mine],
-            )
-        )
-    return made if kept else None
+    lines: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        if row["momentum"] == rows[0]["momentum"]:
+            start, passes = row["start"], row["passes"]
+            unsolved = f"{start} code, unsolved"
+            name = unsolved if passes == "0" else f"from {start}, {passes} passes"
+            lines.setdefault(name, []).append(row)
+    return _tradeoff(lines)
 
 
 def steepest(rows: Rows) -> go.Figure | None:
@@ -177,6 +149,24 @@ def minimal_diameter() -> go.Figure:
         its.update(marker={"symbol": symbol, "size": 8, "color": GREY})
         made.add_trace(its)
     return made
+
+
+def _tradeoff(lines: Mapping[str, Rows]) -> go.Figure | None:
+    """Draw rho against alignment, a line a name; None without lines."""
+    made = figure("alignment with the momentum", "rho of the update")
+    for index, (name, rows) in enumerate(lines.items()):
+        mine = sorted(rows, key=lambda r: float(r["alignment"]))
+        made.add_trace(
+            _trace(
+                name,
+                index,
+                [float(r["alignment"]) for r in mine],
+                [float(r["rho"]) for r in mine],
+                mode="lines+markers" if len(mine) > 1 else "markers",
+                text=[f"floor {r['floor'] or 'none'}" for r in mine],
+            )
+        )
+    return made if lines else None
 
 
 def _trace(

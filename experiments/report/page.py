@@ -18,6 +18,7 @@ from experiments.lm_head.presets import Preset
 from experiments.report import committed, head_figures
 from experiments.report.head import Experiment, MissingResultsError
 from experiments.report.style import BACKGROUNDS, GRID, INK, look, templates
+from experiments.table import read
 from packing.report import rowsep_version
 
 ALWAYS = "all"
@@ -179,8 +180,8 @@ def _head_sections(
 
 
 def _committed_sections() -> list[Section]:
-    codes, measured = committed.read(committed.CODES), committed.read(committed.QUALITY)
-    front = committed.read(committed.FRONT)
+    codes, measured = read(committed.CODES), read(committed.QUALITY)
+    front = read(committed.FRONT)
     quality_commands = "python -m experiments.codes.table"
     if measured:
         quality_commands += " ; python -m experiments.packing_quality.run"
@@ -193,7 +194,7 @@ def _committed_sections() -> list[Section]:
             "the alignment: up and to the right is better.",
             "python -m experiments.separation.run shipped",
             committed.date(committed.SEPARATION),
-            {ALWAYS: committed.separation(committed.read(committed.SEPARATION))},
+            {ALWAYS: committed.separation(read(committed.SEPARATION))},
         ),
         Section(
             "fronts",
@@ -211,7 +212,7 @@ def _committed_sections() -> list[Section]:
             "that no step of the same diameter exceeds.",
             "python -m experiments.steepest.run",
             committed.date(committed.STEEPEST),
-            {ALWAYS: committed.steepest(committed.read(committed.STEEPEST))},
+            {ALWAYS: committed.steepest(read(committed.STEEPEST))},
         ),
         Section(
             "quality",

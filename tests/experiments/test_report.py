@@ -16,6 +16,7 @@ from experiments.lm_head.results import Results
 from experiments.report import __main__ as command
 from experiments.report import committed, page, style
 from experiments.report.head import MissingResultsError
+from experiments.table import read
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 NAMES = ("adamw_95", "row_norm", "separation_65", "muon")
@@ -243,7 +244,7 @@ def test_every_method_has_a_look_of_its_own_that_both_themes_show():
 
 def test_measured_packings_are_drawn_beside_the_codes():
     measured = [{"rows": "64", "dim": "16", "method": "gaussian", "rho": "0.3", "bound": "0.6"}]
-    made = committed.quality(committed.read(committed.CODES), measured)
+    made = committed.quality(read(committed.CODES), measured)
     assert made is not None
     assert (made.data[1].name, made.data[1].x[0], made.data[1].y[0]) == (
         "gaussian, measured",
