@@ -88,8 +88,8 @@ class RowSeparation(HeadOptimizer):
             measure: "decrease" or "cosine", see `packing.solve`.
             passes: all-pairs passes of the solver, at least 1; the cost of a step.
             solver: "projected_gradient", "smoothed" or "guttman".
-            precondition: "none", "right_polar", "left_polar" or "row_norm": what of the momentum
-                the update is to agree with.
+            precondition: "none", "right_polar", "left_polar", "row_norm" or "row_then_polar":
+                what of the momentum the update is to agree with.
             warm_start: start from the rows of the step before instead of from the momentum.
             vocab_dim: the axis that counts tokens, 0 or 1.
             num_real_rows: rows from here on are padding; they are not moved, but for decay, and

@@ -31,6 +31,13 @@ def separation(optimizer: str = "RowSeparation", **options: Any) -> Method:
     return Method(optimizer=optimizer, options=base | options, lrs=DIAMETER_LRS)
 
 
+def variant(optimizer: str, **options: Any) -> Method:
+    """One of `variants` at the same floor and passes."""
+    return Method(
+        optimizer=optimizer, options=options | {"alignment": 0.65, "passes": 4}, lrs=DIAMETER_LRS
+    )
+
+
 METHODS: dict[str, Method] = {
     "adamw_95": adamw(0.95),
     "adamw_99": adamw(0.99),
@@ -57,12 +64,13 @@ METHODS: dict[str, Method] = {
     "separation_nesterov": separation(nesterov=True),
     "separation_warm": separation(warm_start=True),
     "separation_code_start": separation("CodeStart"),
-    "separation_heavy_rows": Method(
-        optimizer="HeavyRows",
-        options={"threshold": 0.01, "alignment": 0.65, "passes": 4},
-        lrs=DIAMETER_LRS,
-    ),
+    "separation_heavy_rows": variant("HeavyRows", threshold=0.01),
     "separation_right_polar": separation(precondition="right_polar"),
+    "separation_row_then_polar": separation(precondition="row_then_polar"),
+    "separation_rows_alike": variant("WeighedRows", power=0.0),
+    "separation_heavy_first": variant("WeighedRows", power=2.0),
+    "separation_signal": variant("SignalRows"),
+    "separation_hidden_metric": variant("HiddenMetric", damping=0.01),
     "separation_falling_floor": replace(separation(), schedule={"alignment": (0.7, 0.5)}),
     "separation_rising_floor": replace(separation(), schedule={"alignment": (0.5, 0.7)}),
 }

@@ -20,6 +20,7 @@ from experiments.lm_head import diagnostics
 from experiments.lm_head.config import Run, Training
 from experiments.lm_head.corpus import Corpus, window_order, windows_at
 from experiments.lm_head.heads import OPTIMIZERS, direction
+from experiments.lm_head.variants import HiddenMetric
 from experiments.model import GPT
 from optim import RowSeparation
 
@@ -99,6 +100,8 @@ class Session:
         self.head = self.model.head.weight
         self.optimizers = body_optimizers(self.model, training)
         self.head_optimizer = OPTIMIZERS[run.optimizer]([self.head], lr=run.lr, **run.options)
+        if isinstance(self.head_optimizer, HiddenMetric):
+            self.head_optimizer.watch(self.model.head)
         self.base_lrs = [
             [group["lr"] for group in optimizer.param_groups] for optimizer in self._all()
         ]

@@ -7,9 +7,11 @@
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from torch import Tensor
 
+from optim.updates.hybrid import hybrid
 from optim.updates.left_polar import left_polar
 from optim.updates.right_polar import right_polar
 from optim.updates.row_norm import row_norm
@@ -21,6 +23,7 @@ PRECONDITIONERS: dict[str, Callable[..., Tensor] | None] = {
     "right_polar": right_polar,
     "left_polar": left_polar,
     "row_norm": row_norm,
+    "row_then_polar": partial(hybrid, order="row_then_polar"),
 }
 
 
@@ -55,7 +58,7 @@ def row_separation(
         passes: all-pairs passes of the solver; two or more that certify come on top.
         solver: "projected_gradient", "smoothed" or "guttman".
         precondition: what the update agrees with: the momentum ("none"), or its "right_polar"
-            or "left_polar" factor, or "row_norm".
+            or "left_polar" factor, or "row_norm", or "row_then_polar", see `optim.updates.hybrid`.
         start: `Solution.state` of an earlier step with as many rows that take part (warm start),
             or None to start from the momentum (cold).
         vocab_dim: the axis that counts tokens.

@@ -243,7 +243,7 @@ def test_the_steepest_step_is_feasible_and_beats_the_others(generator):
 
 
 @pytest.mark.parametrize("measure", ["decrease", "cosine"])
-@pytest.mark.parametrize("precondition", ["none", "right_polar", "row_norm"])
+@pytest.mark.parametrize("precondition", ["none", "right_polar", "row_norm", "row_then_polar"])
 def test_separation_has_diameter_one_and_meets_its_floor(generator, measure, precondition):
     M = with_twins(60, 16, generator, gap=1e-3)
     S, solution = updates.row_separation(
@@ -256,6 +256,7 @@ def test_separation_has_diameter_one_and_meets_its_floor(generator, measure, pre
         "none": M,
         "right_polar": updates.right_polar(M),
         "row_norm": updates.row_norm(M),
+        "row_then_polar": updates.hybrid(M, order="row_then_polar"),
     }[precondition]
     reached = (cloud.alignment if measure == "decrease" else cloud.cosine)(A, S)
     assert reached >= 0.6 - 1e-6
