@@ -10,10 +10,16 @@ from torch import Tensor
 
 from optim.updates.rows import as_rows
 from packing import SteepestStep, checks, steepest_step
+from packing.solvers.flow import Flow
 
 
 def steepest(
-    momentum: Tensor, *, passes: int = 8, vocab_dim: int = 0, mask: Tensor | None = None
+    momentum: Tensor,
+    *,
+    passes: int = 8,
+    start: Flow | None = None,
+    vocab_dim: int = 0,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, SteepestStep]:
     """Return the first-order solution, centred, and its certificate.
 
@@ -25,6 +31,7 @@ def steepest(
             float64.
         passes: most all-pairs passes, at least 2; two or three that certify come on top. Up to
             300 rows the step is exact to 1e-6 instead.
+        start: `SteepestStep.flow` of the step before, from which the next one goes on.
         vocab_dim: the axis that counts tokens.
         mask: bool, shape (V,), True for the rows that take part; the others come back as zero.
 
@@ -36,5 +43,5 @@ def steepest(
         TypeError, ValueError: an argument is not as above, or an entry is NaN or infinite.
     """
     checks.check_cloud(momentum, "momentum")
-    step = steepest_step(as_rows(momentum, vocab_dim), mask=mask, passes=passes)
+    step = steepest_step(as_rows(momentum, vocab_dim), mask=mask, passes=passes, start=start)
     return as_rows(step.update, vocab_dim), step

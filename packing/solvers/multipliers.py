@@ -24,21 +24,20 @@ LIGHT = 32.0
 DAMPING = 0.05
 """Of a row's step, times its mass; a row that no pair holds would go off to infinity."""
 NEWTON_STEPS = 8
-CONSERVED = 1e-4
-"""Residual of the flow, over the momentum, with which a step ends; multipliers taken from an X far
-from the least one grow without end."""
 GRADIENTS = 15
 """Conjugate gradients to a Newton step."""
 HALVINGS = 10
 
 
-def multiplier_step(A: Tensor, masses: Tensor, flow: Flow) -> Flow:
+def multiplier_step(A: Tensor, masses: Tensor, flow: Flow, conserved: float) -> Flow:
     """Return better positions and weights for the pairs of a flow.
 
     Args:
         A: centred momentum, shape (V, d), floating.
         masses: `m_i`, norms of its rows, shape (V,), positive, summing to 1.
         flow: at unit diameter; its weights are the multipliers.
+        conserved: residual `sum_i ||(A - L_w' X)_i||` with which the step ends; multipliers taken
+            from an X far from the least one grow without end.
     """
     pairs, w, X = flow
     penalty = PENALTY * (w + masses[pairs].amin(dim=1) / LIGHT)
@@ -46,7 +45,7 @@ def multiplier_step(A: Tensor, masses: Tensor, flow: Flow) -> Flow:
     value = _lagrangian(A, X, w, weights, penalty)
     for _ in range(NEWTON_STEPS):
         right = A - Laplacian(pairs, weights, len(A)).times(X)
-        if float(right.norm(dim=1).sum()) <= CONSERVED:
+        if float(right.norm(dim=1).sum()) <= conserved:
             break
         step = _newton_step(X, pairs, weights, penalty, masses, right)
         slope, length = float((right * step).sum()), 1.0

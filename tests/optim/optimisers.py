@@ -15,13 +15,14 @@ ALL = {
     "row then polar": (optim.HybridPolarGradM, {"order": "row_then_polar"}),
     "sign": (optim.Signum, {}),
     "steepest": (optim.SteepestDescent, {}),
+    "steepest, warm": (optim.SteepestDescent, {"warm_start": True, "passes": 2}),
     "separation": (optim.RowSeparation, {}),
     "separation, warm": (optim.RowSeparation, {"warm_start": True, "passes": 2}),
     "separation, cosine": (optim.RowSeparation, {"measure": "cosine", "alignment": 0.5}),
     "separation, right polar": (optim.RowSeparation, {"precondition": "right_polar"}),
 }
 CLASSES = {name: ALL[name] for name in ALL if "," not in name}
-WITH_STATE = CLASSES | {"separation, warm": ALL["separation, warm"]}
+WITH_STATE = CLASSES | {name: ALL[name] for name in ("separation, warm", "steepest, warm")}
 
 
 def stepped(

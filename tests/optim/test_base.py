@@ -59,7 +59,7 @@ def test_the_classes_apply_their_updates(name, generator):
             M, order=options.get("order", "polar_then_row")
         ),
         optim.Signum: updates.sign,
-        optim.SteepestDescent: lambda M: updates.steepest(M)[0],
+        optim.SteepestDescent: lambda M, **k: updates.steepest(M, **k)[0],
         optim.RowSeparation: lambda M, **k: updates.row_separation(M, **k)[0],
     }[cls]
     torch.testing.assert_close(p.detach(), weight - function(grad, **keep), rtol=0, atol=1e-6)
