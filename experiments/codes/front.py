@@ -3,10 +3,14 @@
     python -m experiments.codes.front [MOMENTUM ...] [--floors 0.3 ...] [--passes 24 60]
 
 Starts: `momentum` (the solver's own), `code` (`best_code` as it comes), `aligned` (turned and
-shared out by `align`), `random` (independent Gaussian rows). `aligned` with 0 passes is that code
-as it is, without a solver. Files may carry a stride, `file.npy::4`; cases in the results are kept.
+shared out by `align`), `blended` (that with the momentum mixed in by `blend`, of the least weight
+that has the alignment), `random` (independent Gaussian rows). `aligned` and `blended` with 0 passes
+are those rows as they are, without a solver. Files may carry a stride, `file.npy::4`; cases in the
+results are kept.
 """
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +24,8 @@ from experiments.table import Table
 from packing import solve
 from packing.baselines import quality
 from packing.bounds import rho_upper_bound
-from packing.codes.aligned import align
+from packing.cloud import alignment
+from packing.codes.aligned import align, blend
 from packing.codes.best import best_code
 
 RESULTS = Path(__file__).parent / "front.csv"
@@ -40,7 +45,10 @@ FIELDS = (
     "python",
     "date",
 )
-STARTS = ("momentum", "code", "aligned", "random")
+STARTS = ("momentum", "code", "aligned", "blended", "random")
+CODED = ("code", "aligned", "blended")
+LARGEST_WEIGHT = 1e3
+BISECTIONS = 16
 
 
 def main(
@@ -52,7 +60,9 @@ def main(
     """Solve every case with seed 0 and append its figures to the results."""
     table = Table(results, KEY, FIELDS)
     for name in momenta or ["shipped"]:
-        cases = [("aligned", "", 0), *((s, f, p) for s in STARTS for f in floors for p in passes)]
+        cases: list[tuple[str, float | str, int]] = [("aligned", "", 0)]
+        cases += [("blended", floor, 0) for floor in floors]
+        cases += [(start, f, p) for start in STARTS for f in floors for p in passes]
         left = table.left([(short(name), *case) for case in cases])
         if not left:
             continue
@@ -68,29 +78,41 @@ def main(
                 "rows": A.shape[0],
                 "dim": A.shape[1],
                 "bound": f"{rho_upper_bound(*A.shape):.6f}",
-                "origin": code.origin if start in ("code", "aligned") else "",
+                "origin": code.origin if start in CODED else "",
             }
-            table.append(row | figures(A, starts[start], floor, count))
+            least = -1.0 if floor == "" else float(floor)
+            table.append(row | figures(A, starts[start](least), least, count))
 
 
-def states(A: Tensor) -> dict[str, Tensor | None]:
-    """The rows that each start begins with."""
+def states(A: Tensor) -> dict[str, Callable[[float], Tensor | None]]:
+    """The rows that each start begins with, by the floor."""
     code = best_code(*A.shape).rows()
-    generator = torch.Generator().manual_seed(0)
+    aligned = align(code, A).rows
     return {
-        "momentum": None,
-        "code": code,
-        "aligned": align(code, A).rows,
-        "random": torch.randn(A.shape, generator=generator),
+        "momentum": lambda floor: None,
+        "code": lambda floor: code,
+        "aligned": lambda floor: aligned,
+        "blended": lambda floor: blended(aligned, A, floor),
+        "random": lambda floor: torch.randn(A.shape, generator=torch.Generator().manual_seed(0)),
     }
 
 
-def figures(A: Tensor, state: Tensor | None, floor: float | str, passes: int) -> dict:
+def blended(rows: Tensor, A: Tensor, floor: float) -> Tensor:
+    """Return `blend(rows, A, weight)` of about the least weight that meets the floor."""
+    low, high = 0.0, LARGEST_WEIGHT
+    for _ in range(BISECTIONS):
+        weight = math.sqrt(max(low, 1e-2) * high)
+        met = alignment(A, blend(rows, A, weight)) >= floor
+        low, high = (low, weight) if met else (weight, high)
+    return blend(rows, A, high)
+
+
+def figures(A: Tensor, state: Tensor | None, floor: float, passes: int) -> dict:
     """Quality of the solution, or of the state itself for 0 passes."""
     if passes == 0 and state is not None:
         found, met = quality(A, state), ""
     else:
-        found = solve(A, alignment=float(floor), state=state, passes=passes)
+        found = solve(A, alignment=floor, state=state, passes=passes)
         met = found.met
     exact = {k: f"{getattr(found, k):.6f}" for k in ("rho", "alignment", "cosine")}
     return exact | {"met": met}

@@ -24,7 +24,13 @@ from experiments.table import read
 
 Rows = list[dict[str, str]]
 PANELS = ("projected_gradient", "code", "code, projected_gradient", "gaussian")
-COLOURS = {"momentum": "#0072B2", "code": "#E69F00", "aligned": "#D55E00", "random": "#009E73"}
+COLOURS = {
+    "momentum": "#0072B2",
+    "code": "#E69F00",
+    "aligned": "#D55E00",
+    "blended": "#CC79A7",
+    "random": "#009E73",
+}
 FITTED = 0.05
 """Seconds below which a case is overhead and is left out of the fits."""
 

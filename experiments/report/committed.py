@@ -65,7 +65,7 @@ def fronts(rows: Rows) -> go.Figure | None:
     for row in rows:
         if row["momentum"] == rows[0]["momentum"]:
             start, passes = row["start"], row["passes"]
-            unsolved = f"{start} code, unsolved"
+            unsolved = f"{start} rows, unsolved"
             name = unsolved if passes == "0" else f"from {start}, {passes} passes"
             lines.setdefault(name, []).append(row)
     return _tradeoff(lines)
