@@ -6,22 +6,28 @@ from itertools import count, islice
 from packing import checks
 from packing.codes.code import Code, Part
 from packing.codes.fields import prime_powers
+from packing.codes.golay import Golay
 from packing.codes.grid import Grid
+from packing.codes.lattices import MinimalVectors
+from packing.codes.negatives import WithNegatives
 from packing.codes.paley import Paley
 from packing.codes.phases import Phases
+from packing.codes.recorded import Recorded
 from packing.codes.reed_solomon import ReedSolomon
 from packing.codes.signs import Gold, Kerdock
 from packing.codes.simplices import Midpoints, Simplices
 from packing.codes.strongly_regular import named
+from packing.records import found_ratios
 
 
 def best_code(num_rows: int, dim: int) -> Code:
-    """Return the configuration of the largest known `rho` with V rows in R^d.
+    """Return the configuration of the largest `rho` with V rows in R^d among all families here.
 
-    Every family is asked for its members with at least V rows in at most d dimensions; the best is
-    cut to its first V rows and padded by zeros. Only figures are compared: rows are generated when
-    asked for, V up to billions. `rho` is the guarantee of the family; that of V rows, measured by
-    `Code.measured_rho`, may be larger. For a few thousand rows `polish` can raise it.
+    Every family is asked for its members with at least V rows in at most d dimensions, with and
+    without their negatives; the best is cut to its first V rows and padded by zeros. Only figures
+    are compared: rows are generated when asked for, V up to billions. `rho` is the guarantee of the
+    family; that of V rows, measured by `Code.measured_rho`, may be larger. For a few thousand rows
+    `polish` can raise it.
 
     Args:
         num_rows: V, at least 1.
@@ -42,10 +48,19 @@ def best_code(num_rows: int, dim: int) -> Code:
 
 
 def _candidates(num_rows: int, dim: int) -> Iterator[Code]:
-    """The promising members of each family."""
+    """The promising members of each family, and those of half as many rows doubled."""
+    yield from _members(num_rows, dim)
+    for code in _members((num_rows + 1) // 2, dim):
+        if code.num_rows < num_rows and code.cosines is not None and code.coherence < 1:
+            yield WithNegatives(code)
+
+
+def _members(num_rows: int, dim: int) -> Iterator[Code]:
     if num_rows <= 2 * dim:
         yield Simplices(num_rows, dim)
     yield from _two_distance(num_rows, dim)
+    yield from _searched(num_rows, dim)
+    yield from _golay(num_rows, dim)
     yield from _paley(num_rows, dim)
     yield from _reed_solomon(num_rows, dim)
     yield from _signs(num_rows, dim)
@@ -57,6 +72,21 @@ def _two_distance(num_rows: int, dim: int) -> Iterator[Code]:
     if dim >= 4 and num_rows <= dim * (dim + 1) // 2:
         yield Midpoints(dim)
     yield from (c for c in named() if c.num_rows >= num_rows and c.dim <= dim)
+
+
+def _searched(num_rows: int, dim: int) -> Iterator[Code]:
+    """The best record that has as many points."""
+    fitting = [k for k in found_ratios() if k[0] <= dim and k[1] >= num_rows]
+    for d, n in sorted(fitting, key=lambda k: found_ratios()[k])[:1]:
+        yield Recorded(n, d)
+
+
+def _golay(num_rows: int, dim: int) -> Iterator[Code]:
+    """The shortest Golay code, and the minimal vectors of a lattice."""
+    lengths = (n for n in range(16, min(dim, 24) + 1) if 2 ** (n - 12) >= num_rows)
+    yield from map(Golay, islice(lengths, 1))
+    lattices = (MinimalVectors(d) for d in (8, 16, 24) if d <= dim)
+    yield from islice((c for c in lattices if c.num_rows >= num_rows), 1)
 
 
 def _paley(num_rows: int, dim: int) -> Iterator[Code]:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from packing.codes.code import Code, rho_of_cosines
+from packing.codes.golay import octads
 
 
 class StronglyRegular(Code):
@@ -132,21 +133,6 @@ def named() -> tuple[StronglyRegular, ...]:
         StronglyRegular("second subconstituent of the McLaughlin", (162, 56, 10, 24), apart),
         StronglyRegular("McLaughlin", (275, 112, 30, 56), mclaughlin),
     )
-
-
-@cache
-def octads() -> tuple[frozenset[int], ...]:
-    """Return the 759 blocks of S(5, 8, 24): the words of weight 8 of the extended Golay code.
-
-    Its words are spanned by the shifts of the squares modulo 23, with a parity bit.
-    """
-    squares = {x * x % 23 for x in range(1, 23)}
-    word = np.array([x in squares for x in range(23)], dtype=np.uint8)
-    cyclic = np.array([np.roll(word, shift) for shift in range(12)])
-    generators = np.hstack([cyclic, cyclic.sum(axis=1, keepdims=True) % 2])
-    messages = (np.arange(4096)[:, None] >> np.arange(12)) & 1
-    words = messages @ generators % 2
-    return tuple(frozenset(np.flatnonzero(w).tolist()) for w in words[words.sum(axis=1) == 8])
 
 
 def _hexads() -> list[frozenset[int]]:

@@ -91,6 +91,12 @@ def records(dim: int | None = None) -> list[Record]:
     return [_record(*key) for key in sorted(keys) if dim in (None, key[0])]
 
 
+@cache
+def found_ratios() -> dict[tuple[int, int], Fraction]:
+    """Return the certified squared ratio of every stored configuration, by (d, n)."""
+    return {key: Fraction(one["ratio_squared"]) for key, one in _found().items()}
+
+
 def best_configuration(num_points: int, dim: int) -> Configuration:
     """Return the stored configuration of n points of R^d, its certificate checked.
 

@@ -104,7 +104,7 @@ def first_order(A: Tensor, *, tolerance: float, passes: int, start: Flow | None)
             w = w * squares / scale
         w, X = w * scale, X / scale
         for _ in range(MULTIPLIER_STEPS):
-            pairs, w, X = multiplier_step(A, masses, Flow(pairs, w, X), tolerance * value)
+            pairs, w, X = multiplier_step(A, masses, Flow(pairs, w, X), tolerance * value / 4)
             rest = A - Laplacian(pairs, w, len(A)).times(X)
             bound(Flow(pairs, w, X), float(rest.norm(dim=1).sum()))
         rows = _feasible(X, masses)

@@ -7,9 +7,13 @@ import torch
 
 from packing.codes.code import Part, Stored
 from packing.codes.gaussian import Gaussian
+from packing.codes.golay import Golay
 from packing.codes.grid import Grid
+from packing.codes.lattices import MinimalVectors
+from packing.codes.negatives import WithNegatives
 from packing.codes.paley import Paley
 from packing.codes.phases import Phases
+from packing.codes.recorded import Recorded
 from packing.codes.reed_solomon import ReedSolomon
 from packing.codes.signs import Gold, Kerdock
 from packing.codes.simplices import Midpoints, Orthoplex, Simplices
@@ -46,6 +50,14 @@ CODES = [
     ReedSolomon(7, 5, 3),
     ReedSolomon(5, 6, 4),
     Grid(30, 3),
+    *map(Golay, range(16, 25)),
+    MinimalVectors(8),
+    MinimalVectors(16),
+    MinimalVectors(24),
+    WithNegatives(Kerdock(16)),
+    WithNegatives(MinimalVectors(8)),
+    WithNegatives(Paley(13)),
+    *(Recorded(n, d) for n, d in ((7, 2), (9, 3), (29, 7), (32, 8))),
     *named(),
     Part(Kerdock(16), 100, 19),
     Stored(torch.eye(7, 9), "seven axes"),
