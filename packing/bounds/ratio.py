@@ -11,6 +11,10 @@ from packing.bounds.codes import levenshtein_cosine
 from packing.cloud import jung_radius
 
 
+ROUNDED_UP = 1.0 + 2.0**-50
+"""More than the rounding of the formulas, so that what attains a bound does not exceed it."""
+
+
 class Bound(NamedTuple):
     """A bound on `rho`, and where it comes from."""
 
@@ -26,10 +30,10 @@ def upper_bound(num_rows: int, dim: int) -> Bound:
     """Return the least bound on `rho` known here, over all clouds of `num_rows` points of R^dim.
 
     The least of `closed_form_bound`, `volume_bound`, `lifted_bound`, for V >= d+2 the exact value
-    at d+2, which is `radon_bound`, and for d = 2 `planar_bound`. Bounds on the cosines of spherical
-    codes (`packing.bounds.codes`, `packing.bounds.delsarte`) are not among them: a cloud need not
-    lie on a sphere, and a bound on the largest cosine alone says nothing of the diameter. They
-    enter through `lifted_bound` only.
+    at d+2, which is `radon_bound`, and for d = 2 `planar_bound`, rounded up. Bounds on the cosines
+    of spherical codes (`packing.bounds.codes`, `packing.bounds.delsarte`) are not among them: a
+    cloud need not lie on a sphere, and a bound on the largest cosine alone says nothing of the
+    diameter. They enter through `lifted_bound` only.
 
     Args:
         num_rows: V, at least 0.
@@ -63,7 +67,8 @@ def upper_bound(num_rows: int, dim: int) -> Bound:
         bounds.append(
             Bound(planar_bound(num_rows), "planar_bound", "Oler's inequality on the convex hull")
         )
-    return min(bounds, key=lambda bound: bound.value)
+    least = min(bounds, key=lambda bound: bound.value)
+    return least._replace(value=min(1.0, least.value * ROUNDED_UP))
 
 
 def rho_upper_bound(num_rows: int, dim: int) -> float:

@@ -103,7 +103,9 @@ def test_attained_by_two_distance_sets(points):
 
 @pytest.mark.parametrize("num_rows", [2, 3, 4, 10, 1000, 10**9])
 def test_attained_on_a_line(num_rows):
-    assert bounds.rho_upper_bound(num_rows, 1) == 1 / (num_rows - 1)
+    bound = bounds.rho_upper_bound(num_rows, 1)
+    assert bound == pytest.approx(1 / (num_rows - 1), rel=EXACT)
+    assert bound >= 1 / (num_rows - 1)
 
 
 @pytest.mark.parametrize(
@@ -134,13 +136,16 @@ def test_the_bounds_fall_with_rows_and_stay_in_range(num_rows, dim):
 
 
 def test_the_least_bound_is_taken():
-    assert bounds.rho_upper_bound(2112, 64) == bounds.closed_form_bound(2112, 64)
+    least = bounds.rho_upper_bound(2112, 64)
+    assert least == pytest.approx(bounds.closed_form_bound(2112, 64), rel=EXACT)
     assert bounds.rho_upper_bound(2112, 64) == pytest.approx(0.88448, abs=5e-6)
     assert bounds.rho_upper_bound(525312, 1024) == pytest.approx(0.96927, abs=5e-6)
-    assert bounds.rho_upper_bound(10**6, 3) == bounds.volume_bound(10**6, 3)
+    least = bounds.rho_upper_bound(10**6, 3)
+    assert least == pytest.approx(bounds.volume_bound(10**6, 3), rel=EXACT)
     assert bounds.volume_bound(10**6, 3) == pytest.approx(1 / 99, rel=1e-12)
     assert bounds.volume_bound(2**20, 20) == 1.0
-    assert bounds.rho_upper_bound(16, 2) == bounds.planar_bound(16) < bounds.volume_bound(16, 2)
+    assert bounds.rho_upper_bound(16, 2) == pytest.approx(bounds.planar_bound(16), rel=EXACT)
+    assert bounds.planar_bound(16) < bounds.volume_bound(16, 2)
     assert [bounds.rho_upper_bound(n, 3) for n in (0, 1, 2, 4)] == [1.0] * 4
 
 

@@ -133,3 +133,11 @@ def test_polish_raises_what_is_loose_and_keeps_what_is_tight():
     assert polished.measured_rho() == pytest.approx(polished.rho, rel=1e-12)
     tight = Simplices(14, 12)
     assert polish(tight, 5) is tight
+
+
+def test_a_bound_that_is_attained_is_not_exceeded_by_rounding():
+    for V, d in [(4, 2), (5, 3), (6, 4), (16, 9), (17, 15), (56, 54), (65, 63), (100, 98)]:
+        code = best_code(V, d)
+        assert code.rho <= code.bound == pytest.approx(code.rho, rel=1e-14)
+        least, most = least_dimension(V, code.rho), most_rows(d, code.rho)
+        assert least.bound <= least.dim == d and V == most.num_rows <= most.bound
