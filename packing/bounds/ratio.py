@@ -10,7 +10,6 @@ from packing import checks
 from packing.bounds.codes import levenshtein_cosine
 from packing.cloud import jung_radius
 
-
 ROUNDED_UP = 1.0 + 2.0**-50
 """More than the rounding of the formulas, so that what attains a bound does not exceed it."""
 

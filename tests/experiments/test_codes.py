@@ -8,6 +8,7 @@ import torch
 
 from experiments.codes import front, random_start, table
 from packing import cloud
+from packing.codes import best_code
 
 
 def read(path):
@@ -59,7 +60,11 @@ def test_the_pairs_at_the_ends_are_told_from_those_inside():
     assert float(found["inside"]) == pytest.approx((2 * 4 - 10) ** 2 / 64, abs=1e-6)
 
 
-def test_the_grid_of_sizes_has_both_ends():
-    sizes = table.grid(16)
-    assert sizes[0] == 17 and sizes[-1] == 128
-    assert all(a < b for a, b in zip(sizes, sizes[1:], strict=False))
+@pytest.mark.parametrize("dim", [5, 16])
+def test_the_least_ratio_over_all_sizes_stands_at_a_step(dim):
+    def ratio(rows):
+        code = best_code(rows, dim)
+        return code.rho / code.bound
+
+    sizes = range(dim + 1, dim * dim // 2 + 1)
+    assert min(map(ratio, table.steps(dim))) == min(map(ratio, sizes))

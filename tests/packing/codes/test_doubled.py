@@ -1,4 +1,4 @@
-"""Codes with their negatives, lattices and records: known counts, and what best_code takes them for."""
+"""Codes with their negatives, lattices and records: known counts, and their use by best_code."""
 
 import pytest
 import torch
