@@ -41,7 +41,7 @@ class Gaussian(Code):
 
 
 def _expected_rho(num_rows: int, dim: int) -> float:
-    """`sqrt((1-c)/(1+c))` for the c with `P(|cos| > c) V(V-1)/2 = 2`, by the squared sine `1-c^2`."""
+    """`sqrt((1-c)/(1+c))` for the c with `P(|cos| > c) V(V-1)/2 = 2`, from `1 - c^2`."""
     if num_rows < 3:
         return 1.0
     share = 4 / (num_rows * (num_rows - 1))
