@@ -32,8 +32,9 @@ class _Signs(Code):
         exponents = self._exponents(indices.where(axis < 0, 0))
         rows = (1 - 2 * exponents).to(dtype)
         at = (axis >= 0).nonzero()[:, 0]
-        rows[at] = 0
-        rows[at, axis[at]] = self.norm if dtype.is_floating_point else math.isqrt(self.dim)
+        if len(at):  # their entry may be too large for the dtype of signs
+            rows[at] = 0
+            rows[at, axis[at]] = self.norm if dtype.is_floating_point else math.isqrt(self.dim)
         return rows
 
     def _check_integers(self, indices: Tensor, dtype: torch.dtype) -> None:

@@ -172,7 +172,6 @@ def test_integers_of_any_kind_are_the_same(make, sizes, kind):
 NO_INTEGERS = [
     5.0,
     "5",
-    None,
     True,
     np.bool_(True),
     np.float32(5),
