@@ -38,8 +38,8 @@ def align(code: Tensor, A: Tensor, *, rounds: int = 4) -> Aligned:
 
     Both steps raise the same sum; the point reached depends on the order of the rows that they
     start from. One assignment is exact up to `BLOCK_SCORES` scores. Beyond, rows take their turn in
-    blocks, the heaviest first, each block exactly among what is left: the sum may fall, and then
-    the turn before it, the best one, is the last.
+    blocks, the heaviest first, each block exactly among what is left: there a turn that lowers the
+    sum is dropped and ends the search, the first one included.
 
     Args:
         code: shape (N, d), N >= V, float32 or float64.
