@@ -1,17 +1,21 @@
 """Arguments checked at the front door: a refusal shows the offending value and says what to do.
 
 A wrong kind of object (type, dtype, layout) raises `TypeError`; a wrong shape or value raises
-`ValueError`. Every function returns nothing when its argument is in order.
+`ValueError`. Numbers in order are returned as plain ones, which the caller goes on with; the other
+functions return nothing.
 """
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import SupportsFloat
 
+import numpy as np
 import torch
 from torch import Tensor
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+INDEX_DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 
 
 def check_cloud(S: Tensor, name: str = "S") -> None:
@@ -134,42 +138,103 @@ def check_gain(gain: Tensor, S: Tensor) -> None:
     check_finite(gain, "gain")
 
 
-def check_count(value: int, name: str, least: int) -> None:
-    """Check that `value` is an integer, `bool` excluded, of at least `least`.
+def check_integer(value: int, name: str) -> int:
+    """Return `value`, an integer of Python, NumPy or a tensor of one, `bool` excluded, as an int.
 
     Raises:
         TypeError: not an integer.
-        ValueError: below `least`.
     """
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or isinstance(value, Tensor) and value.dtype == torch.bool:
             raise TypeError
-        number = operator.index(value)
-    except TypeError:
+        return operator.index(value)
+    except (TypeError, RuntimeError):  # RuntimeError: on the meta device
         raise TypeError(
             f"{name} is {value!r} ({type(value).__name__}), expected an integer"
         ) from None
+
+
+def check_count(value: int, name: str, least: int, most: int | None = None) -> int:
+    """Return `value`, an integer of at least `least` and at most `most`, as an int.
+
+    Raises:
+        TypeError: not an integer.
+        ValueError: below `least` or above `most`.
+    """
+    number = check_integer(value, name)
     if number < least:
         raise ValueError(f"{name} is {number}, expected at least {least}")
+    if most is not None and number > most:
+        raise ValueError(f"{name} is {number}, expected at most {most}")
+    return number
 
 
-def check_size(value: float | Tensor, name: str) -> None:
-    """Check that `value`, a number or a tensor of one, is finite and zero or more.
+def check_indices(indices: Tensor | np.ndarray | Sequence[int], num_rows: int) -> Tensor:
+    """Return row numbers, from 0 to `num_rows - 1` in any order, as a new tensor.
+
+    Args:
+        indices: shape (n,), a tensor or an array of an integer dtype, or a list, tuple or range.
+        num_rows: how many rows there are; of more than 2^63 only so many can be asked for.
+
+    Returns:
+        Shape (n,), int64, on the device of `indices` if it is a tensor.
+
+    Raises:
+        TypeError: not integers in a row.
+        ValueError: not 1-D, or out of range.
+    """
+    expected = "expected a 1-D tensor, a list or a range of row numbers"
+    if isinstance(indices, (Tensor, np.ndarray)):
+        kind = str(indices.dtype).removeprefix("torch.")
+        if kind == "bool":
+            expected += "; those of a mask are torch.as_tensor(mask).nonzero()[:, 0]"
+        if kind not in INDEX_DTYPES:
+            raise TypeError(f"indices have dtype {indices.dtype}, {expected}")
+        if indices.ndim != 1:
+            raise ValueError(f"indices have shape {tuple(indices.shape)}, {expected}")
+        if isinstance(indices, Tensor) and indices.is_meta:
+            raise TypeError("indices are on the meta device and have no entries; use a real one")
+        numbers = indices.tolist()
+    elif isinstance(indices, Sequence) and not isinstance(indices, (str, bytes)):
+        numbers = [check_integer(x, f"indices[{i}]") for i, x in enumerate(indices)]
+    else:
+        raise TypeError(f"indices are {indices!r} ({type(indices).__name__}), {expected}")
+    limit = min(num_rows, 2**63)
+    if numbers and not 0 <= min(numbers) <= max(numbers) < limit:
+        raise ValueError(
+            f"indices reach from {min(numbers)} to {max(numbers)}, expected rows 0 to {limit - 1}"
+        )
+    device = indices.device if isinstance(indices, Tensor) else None
+    return torch.tensor(numbers, dtype=torch.int64, device=device)
+
+
+def check_number(value: float | Tensor, name: str) -> float:
+    """Return `value`, a number or a tensor of one, as a float.
+
+    Raises:
+        TypeError: not a real number.
+    """
+    if isinstance(value, (bool, str)):
+        raise TypeError(f"{name} is {value!r}, expected a number")
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"{name} is {value!r} ({type(value).__name__}), expected a number"
+        ) from None
+
+
+def check_size(value: float | Tensor, name: str) -> float:
+    """Return `value`, a number or a tensor of one, finite and zero or more, as a float.
 
     Raises:
         TypeError: not a real number.
         ValueError: negative, NaN or infinite.
     """
-    if isinstance(value, (bool, str)):
-        raise TypeError(f"{name} is {value!r}, expected a number")
-    try:
-        number = float(value)
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(
-            f"{name} is {value!r} ({type(value).__name__}), expected a number"
-        ) from None
+    number = check_number(value, name)
     if not (math.isfinite(number) and number >= 0.0):
         raise ValueError(f"{name} is {number}, expected a finite number of at least 0")
+    return number
 
 
 def check_floor(value: float, name: str) -> None:

@@ -35,7 +35,7 @@ def welch_coherence(num_rows: int, dim: int) -> float:
     Raises:
         TypeError, ValueError: not integers, or below 1.
     """
-    _check(num_rows, dim)
+    num_rows, dim = _check(num_rows, dim)
     if num_rows <= dim:
         return 0.0
     return math.sqrt((num_rows - dim) / (dim * (num_rows - 1)))
@@ -50,7 +50,7 @@ def orthoplex_coherence(num_rows: int, dim: int) -> float:
     Raises:
         TypeError, ValueError: not integers, or below 1.
     """
-    _check(num_rows, dim)
+    num_rows, dim = _check(num_rows, dim)
     return 1.0 / math.sqrt(dim) if 2 * num_rows > dim * (dim + 1) else 0.0
 
 
@@ -64,7 +64,7 @@ def rankin_cosine(num_rows: int, dim: int) -> float:
     Raises:
         TypeError, ValueError: not integers, or below 1.
     """
-    _check(num_rows, dim)
+    num_rows, dim = _check(num_rows, dim)
     if num_rows > dim + 1:
         return 0.0
     return -1.0 / (num_rows - 1) if num_rows > 1 else -1.0
@@ -83,8 +83,8 @@ def levenshtein_cosine(num_rows: int, dim: int) -> float:
     Raises:
         TypeError, ValueError: not integers, or too small.
     """
-    checks.check_count(num_rows, "num_rows", 1)
-    checks.check_count(dim, "dim", 2)
+    num_rows = checks.check_count(num_rows, "num_rows", 1)
+    dim = checks.check_count(dim, "dim", 2)
     if num_rows < 3:
         return -1.0
     low = -1.0
@@ -120,7 +120,7 @@ def levenshtein_size(cosine: float, dim: int) -> float:
     Raises:
         TypeError, ValueError: the arguments are not as above, or s is beyond degree 80.
     """
-    checks.check_count(dim, "dim", 2)
+    cosine, dim = checks.check_number(cosine, "cosine"), checks.check_count(dim, "dim", 2)
     if not -1.0 <= cosine < 1.0:
         raise ValueError(f"cosine is {cosine}, expected -1 <= cosine < 1")
     for m in range(1, 2 * DEGREES + 1):
@@ -158,6 +158,5 @@ def _gegenbauer(k: int, s: float, dim: int) -> tuple[float, float]:
     return p, q
 
 
-def _check(num_rows: int, dim: int) -> None:
-    checks.check_count(num_rows, "num_rows", 1)
-    checks.check_count(dim, "dim", 1)
+def _check(num_rows: int, dim: int) -> tuple[int, int]:
+    return checks.check_count(num_rows, "num_rows", 1), checks.check_count(dim, "dim", 1)

@@ -12,6 +12,7 @@ Spherical codes and designs, Geom. Dedicata 6 (1977).
 """
 
 from fractions import Fraction
+from numbers import Rational
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ class SizeBound(NamedTuple):
     """`f_0, f_1, ..` of the Gegenbauer expansion."""
 
 
-def delsarte_size(cosine: Fraction, dim: int, degree: int = 16) -> SizeBound:
+def delsarte_size(cosine: Fraction | int, dim: int, degree: int = 16) -> SizeBound:
     """Return a proved bound on the number of unit vectors with no cosine above `cosine`.
 
     Args:
@@ -47,21 +48,21 @@ def delsarte_size(cosine: Fraction, dim: int, degree: int = 16) -> SizeBound:
 
     Raises:
         TypeError, ValueError: an argument is not as above.
-        RuntimeError: HiGHS failed, or no polynomial near its solution could be verified.
+        RuntimeError: no polynomial of this degree proves a bound, HiGHS failed, or no polynomial
+            near its solution could be verified.
     """
-    checks.check_count(dim, "dim", 2)
-    checks.check_count(degree, "degree", 1)
-    if degree > 30:
-        raise ValueError(f"degree is {degree}, expected at most 30")
-    if not isinstance(cosine, (Fraction, int)):
+    dim = checks.check_count(dim, "dim", 2)
+    degree = checks.check_count(degree, "degree", 1, 30)
+    if not isinstance(cosine, Rational):
         raise TypeError(f"cosine is {cosine!r}, expected a Fraction: Fraction(1, 2), say")
     if not -1 < cosine < 1:
         raise ValueError(f"cosine is {cosine}, expected -1 < cosine < 1")
+    cosine = Fraction(int(cosine.numerator), int(cosine.denominator))
     coefficients = [Fraction(1), *_optimum(float(cosine), dim, degree)]
     lowered = Fraction(0)
     for exponent in range(11, 1, -1):
         shifted = [coefficients[0] - lowered, *coefficients[1:]]
-        if verified(shifted, Fraction(cosine), dim):
+        if verified(shifted, cosine, dim):
             return SizeBound(sum(shifted, Fraction(0)) / shifted[0], tuple(shifted))
         lowered = Fraction(1, 10**exponent)
     raise RuntimeError(f"no polynomial of degree {degree} could be verified at {cosine}, d = {dim}")
@@ -91,6 +92,11 @@ def _optimum(s: float, dim: int, degree: int) -> list[Fraction]:
     for _ in range(REFINEMENTS):
         table = _values(grid, dim, degree)
         found = linprog(np.ones(degree), A_ub=table, b_ub=-np.ones(len(grid)), bounds=(0, None))
+        if found.status == 2:  # infeasible
+            raise RuntimeError(
+                f"no polynomial of degree {degree} proves a bound at cosine {s}, d = {dim}; "
+                f"raise degree, up to 30"
+            )
         if found.status != 0:
             raise RuntimeError(f"HiGHS failed on Delsarte's programme: {found.message}")
         optimum = found.x

@@ -41,6 +41,7 @@ def upper_bound(num_rows: int, dim: int) -> Bound:
     Raises:
         TypeError, ValueError: not integers, or too small.
     """
+    num_rows, dim = _check_counts(num_rows, dim)
     bounds = [
         Bound(
             closed_form_bound(num_rows, dim),
@@ -97,7 +98,7 @@ def closed_form_bound(num_rows: int, dim: int) -> float:
     Raises:
         TypeError, ValueError: not integers, or too small.
     """
-    _check_counts(num_rows, dim)
+    num_rows, dim = _check_counts(num_rows, dim)
     kappa = max(0, num_rows - 1 - dim) / (dim * max(1, num_rows))
     return 1.0 / (math.sqrt(1.0 + kappa) + math.sqrt(kappa))
 
@@ -116,7 +117,7 @@ def volume_bound(num_rows: int, dim: int) -> float:
     Raises:
         TypeError, ValueError: not integers, or too small.
     """
-    _check_counts(num_rows, dim)
+    num_rows, dim = _check_counts(num_rows, dim)
     if num_rows < 2:
         return 1.0
     if dim == 1:
@@ -137,7 +138,7 @@ def radon_bound(dim: int) -> float:
     Raises:
         TypeError, ValueError: not an integer, or too small.
     """
-    checks.check_count(dim, "dim", 1)
+    dim = checks.check_count(dim, "dim", 1)
     if dim % 2 == 0:
         return 1.0 / math.sqrt(1.0 + 2.0 / dim)
     return 1.0 / math.sqrt(1.0 + 2.0 * (dim + 2) / (dim * (dim + 2) - 1))
@@ -157,7 +158,7 @@ def planar_bound(num_rows: int) -> float:
     Raises:
         TypeError, ValueError: not an integer, or negative.
     """
-    checks.check_count(num_rows, "num_rows", 0)
+    num_rows = checks.check_count(num_rows, "num_rows", 0)
     others = max(1, num_rows - 1)
     a, b = math.pi / math.sqrt(12.0), math.pi / 2.0
     return min(1.0, (b + math.sqrt(b * b + 4.0 * a * others)) / (2.0 * others))
@@ -178,13 +179,12 @@ def lifted_bound(num_rows: int, dim: int) -> float:
     Raises:
         TypeError, ValueError: not integers, or too small.
     """
-    _check_counts(num_rows, dim)
+    num_rows, dim = _check_counts(num_rows, dim)
     if num_rows <= dim + 1:
         return 1.0
     cosine = levenshtein_cosine(num_rows, dim + 1)
     return min(1.0, jung_radius(dim) * math.sqrt(2.0 * (1.0 - cosine)))
 
 
-def _check_counts(num_rows: int, dim: int) -> None:
-    checks.check_count(num_rows, "num_rows", 0)
-    checks.check_count(dim, "dim", 1)
+def _check_counts(num_rows: int, dim: int) -> tuple[int, int]:
+    return checks.check_count(num_rows, "num_rows", 0), checks.check_count(dim, "dim", 1)

@@ -36,13 +36,14 @@ class Aligned(NamedTuple):
 def align(code: Tensor, A: Tensor, *, rounds: int = 4) -> Aligned:
     """Turn a code and share its rows out so that they agree with a momentum.
 
-    Both steps raise the same sum, so it never falls; the point reached depends on the order of the
-    rows that they start from. One assignment is exact up to `BLOCK_SCORES` scores. Beyond, rows
-    take their turn in blocks, the heaviest first, each block exactly among what is left.
+    Both steps raise the same sum; the point reached depends on the order of the rows that they
+    start from. One assignment is exact up to `BLOCK_SCORES` scores. Beyond, rows take their turn in
+    blocks, the heaviest first, each block exactly among what is left: there a turn that lowers the
+    sum is dropped and ends the search, the first one included.
 
     Args:
         code: shape (N, d), N >= V, float32 or float64.
-        A: centred momentum, shape (V, d), on the device of `code`.
+        A: centred momentum, shape (V, d), V >= 1, floating dtype, on the device of `code`.
         rounds: most turns of the two steps, at least 1; stops as soon as the sum gains less than
             one part in a thousand.
 
@@ -54,7 +55,13 @@ def align(code: Tensor, A: Tensor, *, rounds: int = 4) -> Aligned:
     """
     checks.check_cloud(code, "code")
     checks.check_cloud(A, "A")
-    checks.check_count(rounds, "rounds", 1)
+    rounds = checks.check_count(rounds, "rounds", 1)
+    if code.dtype not in (torch.float32, torch.float64):
+        raise TypeError(
+            f"code has dtype {code.dtype}, expected float32 or float64; use code.float()"
+        )
+    if len(A) == 0:
+        raise ValueError(f"A has shape {tuple(A.shape)}, expected at least one row")
     if code.shape[1] != A.shape[1] or len(code) < len(A) or code.device != A.device:
         raise ValueError(
             f"code has shape {tuple(code.shape)} on {code.device}, A {tuple(A.shape)} on "
@@ -62,16 +69,16 @@ def align(code: Tensor, A: Tensor, *, rounds: int = 4) -> Aligned:
         )
     A = A.to(code.dtype)
     A = A / A.norm(dim=1).max().clamp_min(torch.finfo(A.dtype).tiny)
-    indices = torch.arange(len(A), device=A.device)
-    rotation = _procrustes(code[indices], A)
-    reached = -torch.inf
-    for _ in range(rounds):
-        indices = _assign(A, code @ rotation)
-        rotation = _procrustes(code[indices], A)
-        before, reached = reached, float((A * (code[indices] @ rotation)).sum())
-        if reached <= before * (1 + 1e-3):
+    best, reached = _turned(code, A, torch.arange(len(A), device=A.device))
+    for turn in range(rounds):
+        found, total = _turned(code, A, _assign(A, code @ best.rotation))
+        if total < reached:
             break
-    return Aligned(code[indices] @ rotation, indices, rotation)
+        enough = turn > 0 and total <= reached * (1 + 1e-3)
+        best, reached = found, total
+        if enough:
+            break
+    return best
 
 
 @torch.no_grad()
@@ -102,10 +109,12 @@ def blend(rows: Tensor, A: Tensor, weight: float) -> Tensor:
     return blended / blended.norm(dim=1, keepdim=True).clamp_min(torch.finfo(A.dtype).tiny)
 
 
-def _procrustes(code: Tensor, A: Tensor) -> Tensor:
-    """The orthogonal R of the largest `<A, C R>`."""
-    U, _, Wt = torch.linalg.svd(code.T @ A)
-    return U @ Wt
+def _turned(code: Tensor, A: Tensor, indices: Tensor) -> tuple[Aligned, float]:
+    """The rows `indices` of a code under the orthogonal R of the largest `<A, C R>`, and that."""
+    U, _, Wt = torch.linalg.svd(code[indices].T @ A)
+    rotation = U @ Wt
+    rows = code[indices] @ rotation
+    return Aligned(rows, indices, rotation), float((A * rows).sum())
 
 
 def _assign(A: Tensor, code: Tensor) -> Tensor:

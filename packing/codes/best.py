@@ -39,12 +39,12 @@ def best_code(num_rows: int, dim: int) -> Code:
     Raises:
         TypeError, ValueError: not integers, or below 1.
     """
-    checks.check_count(num_rows, "num_rows", 1)
-    checks.check_count(dim, "dim", 1)
-    found = max(_candidates(num_rows, dim), key=lambda code: code.rho)
-    if (found.num_rows, found.dim) == (num_rows, dim):
-        return found
-    return Part(found, num_rows, dim)
+    num_rows = checks.check_count(num_rows, "num_rows", 1)
+    dim = checks.check_count(dim, "dim", 1)
+    parts = (Part(code, num_rows, dim) for code in _candidates(num_rows, dim))
+    found = max(parts, key=lambda part: part.rho)
+    whole = found.code.num_rows == num_rows and found.code.dim == dim
+    return found.code if whole else found
 
 
 def _candidates(num_rows: int, dim: int) -> Iterator[Code]:

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -28,7 +29,8 @@ class Code(ABC):
     Attributes:
         num_rows: V.
         dim: d.
-        rho: separation over diameter, at least; exactly where `evidence` says so.
+        rho: separation over diameter, at least; exactly where `evidence` says so. 0.0 for one row,
+            as in `packing.cloud.ratio`.
         evidence: "exact", "proved" (a lower bound by a theorem), "measured" (on all pairs) or
             "estimate" (no guarantee).
         origin: where the configuration comes from, in a sentence.
@@ -36,7 +38,7 @@ class Code(ABC):
             sphere about the origin, else None.
         norm: norm of the rows before `rows` divides by it: 1, or the root of an integer where
             the entries are integers. Rows that are not on a sphere have norms of at most 1 after.
-        integral: whether the entries before that are integers.
+        integral: whether entries before that are integers, of some rows at least.
     """
 
     cosines: tuple[float, float] | None = None
@@ -47,7 +49,7 @@ class Code(ABC):
         """Hold the figures."""
         self.num_rows = num_rows
         self.dim = dim
-        self.rho = rho if num_rows > 1 else 1.0
+        self.rho = rho if num_rows > 1 else 0.0
         self.evidence = evidence
         self.origin = origin
 
@@ -69,7 +71,7 @@ class Code(ABC):
 
     def rows(
         self,
-        indices: Tensor | Sequence[int] | None = None,
+        indices: Tensor | np.ndarray | Sequence[int] | None = None,
         *,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
@@ -77,22 +79,26 @@ class Code(ABC):
         """Return rows, O(d) or O(d log d) each, without generating any others.
 
         Args:
-            indices: shape (n,), integers between 0 and V - 1, in any order; all rows by default.
-            dtype: a floating dtype for rows scaled to norm 1; an integer one for the integer
+            indices: shape (n,), integers between 0 and V - 1, in any order: a tensor, an array, a
+                list or a range; all rows by default.
+            dtype: a floating dtype for rows scaled to norm 1; a signed integer one for the integer
                 entries (signs, for most) of a code that has them, of norm `norm`.
             device: of the result; that of `indices` by default.
 
         Returns:
-            Shape (n, d).
+            Shape (n, d). Rows that differ by less than the rounding of `dtype` come out equal.
 
         Raises:
-            TypeError: an index is not an integer, or the code has no integer entries and they
-                are asked for.
-            ValueError: an index is out of range.
+            TypeError: an index is not an integer, `dtype` is no floating or signed integer dtype,
+                or the code has no integer entries and they are asked for.
+            ValueError: an index is out of range, a row has entries that the integer dtype cannot
+                hold, or `device` is meta.
         """
+        if not isinstance(dtype, torch.dtype):
+            raise TypeError(f"dtype is {dtype!r}, expected one of torch, torch.float32 say")
         chosen = self._chosen(indices, device)
         if not dtype.is_floating_point:
-            self._check_integers(dtype)
+            self._check_integers(chosen, dtype)
         working = dtype if dtype in (*INTEGERS, torch.float64) else torch.float32
         out = torch.empty((len(chosen), self.dim), dtype=dtype, device=chosen.device)
         size = max(1, BLOCK_ENTRIES // self.dim)
@@ -113,26 +119,17 @@ class Code(ABC):
         """Return size and origin."""
         return f"<{self.num_rows} x {self.dim}, rho {self.rho:.6f} {self.evidence}: {self.origin}>"
 
-    def _chosen(self, indices: Tensor | Sequence[int] | None, device) -> Tensor:
+    def _chosen(self, indices, device) -> Tensor:
         if indices is None:
-            return torch.arange(self.num_rows, device=device)
-        chosen = torch.as_tensor(indices, device=device)
-        if chosen.numel() == 0:
-            chosen = chosen.long()
-        if chosen.dtype not in (*INTEGERS, torch.uint8) or chosen.ndim != 1:
-            raise TypeError(
-                f"indices have dtype {chosen.dtype} and shape {tuple(chosen.shape)}, expected a "
-                f"list of row numbers"
-            )
-        chosen = chosen.long()
-        if len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < self.num_rows:
-            raise ValueError(
-                f"indices reach from {int(chosen.min())} to {int(chosen.max())}, but the code has "
-                f"rows 0 to {self.num_rows - 1}"
-            )
+            chosen = torch.arange(self.num_rows, device=device)
+        else:
+            chosen = checks.check_indices(indices, self.num_rows).to(device)
+        if chosen.is_meta:
+            raise ValueError("device is meta, where rows have no entries; use a real one")
         return chosen
 
-    def _check_integers(self, dtype: torch.dtype) -> None:
+    def _check_integers(self, indices: Tensor, dtype: torch.dtype) -> None:
+        """Check that `dtype` holds the integer entries of the rows `indices`."""
         if dtype not in INTEGERS or not self.integral:
             raise TypeError(
                 f"dtype is {dtype}, but {self!r} has no integer entries; use a floating dtype"
@@ -153,8 +150,8 @@ class Part(Code):
         Raises:
             TypeError, ValueError: `code` has fewer rows or more columns.
         """
-        checks.check_count(num_rows, "num_rows", 1)
-        checks.check_count(dim, "dim", code.dim)
+        num_rows = checks.check_count(num_rows, "num_rows", 1)
+        dim = checks.check_count(dim, "dim", code.dim)
         if num_rows > code.num_rows:
             raise ValueError(f"num_rows is {num_rows}, but {code!r} has {code.num_rows}")
         steps = [code.origin]
@@ -171,6 +168,9 @@ class Part(Code):
     def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:
         rows = self.code._rows(indices, dtype)
         return functional.pad(rows, (0, self.dim - self.code.dim))
+
+    def _check_integers(self, indices: Tensor, dtype: torch.dtype) -> None:
+        self.code._check_integers(indices, dtype)
 
 
 class Stored(Code):

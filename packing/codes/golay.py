@@ -28,9 +28,7 @@ class Golay(Code):
         Raises:
             TypeError, ValueError: not an integer, or out of range.
         """
-        checks.check_count(dim, "dim", 16)
-        if dim > LENGTH:
-            raise ValueError(f"dim is {dim}, expected at most {LENGTH}")
+        dim = checks.check_count(dim, "dim", 16, LENGTH)
         weights = words()[1 : 2 ** (dim - BITS)].sum(axis=1)
         least, most = int(weights.min()), int(weights.max())
         origin = "the extended Golay code"

@@ -40,17 +40,17 @@ def least_dimension(num_rows: int, rho: float) -> LeastDimension:
 
     V - 1 dimensions hold them at any `rho` (regular simplex). The bound is that of
     `packing.bounds.rho_upper_bound`, the construction that of `best_code`; both grow with d, and
-    are searched by bisection.
+    are searched by bisection, up to twice the dimension found.
 
     Args:
-        num_rows: V, from 2 to 2^16.
+        num_rows: V, at least 2.
         rho: above 0, at most 1.
 
     Raises:
         TypeError, ValueError: not as above.
     """
-    checks.check_count(num_rows, "num_rows", 2)
-    _check_rho(rho)
+    num_rows = checks.check_count(num_rows, "num_rows", 2)
+    rho = _check_rho(rho)
     most = num_rows - 1
     bound = _first(lambda d: rho_upper_bound(num_rows, d) >= rho, most)
     dim = _first(lambda d: best_code(num_rows, d).rho >= rho, most)
@@ -71,13 +71,11 @@ def most_rows(dim: int, rho: float) -> MostRows:
     Raises:
         TypeError, ValueError: not as above.
     """
-    checks.check_count(dim, "dim", 1)
-    if dim > MOST_DIMENSIONS:
-        raise ValueError(f"dim is {dim}, expected at most {MOST_DIMENSIONS}")
-    _check_rho(rho)
+    dim = checks.check_count(dim, "dim", 1, MOST_DIMENSIONS)
+    rho = _check_rho(rho)
     over = _first(lambda v: rho_upper_bound(v, dim) < rho, MOST_ROWS)
     bound = math.inf if over == MOST_ROWS else over - 1
-    num_rows = _first(lambda v: best_code(v, dim).rho < rho, MOST_ROWS) - 1
+    num_rows = _first(lambda v: best_code(v + 1, dim).rho < rho, MOST_ROWS - 1)
     return MostRows(bound, num_rows, best_code(num_rows, dim))
 
 
@@ -93,7 +91,8 @@ def _first(holds: Callable[[int], bool], most: int) -> int:
     return high
 
 
-def _check_rho(rho: float) -> None:
-    checks.check_size(rho, "rho")
-    if not 0 < rho <= 1:
-        raise ValueError(f"rho is {rho}, expected a ratio above 0 and at most 1")
+def _check_rho(rho: float) -> float:
+    number = checks.check_number(rho, "rho")
+    if not 0 < number <= 1:
+        raise ValueError(f"rho is {number}, expected a ratio above 0 and at most 1")
+    return number

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from packing import checks
 from packing.codes.code import Code, rho_of_cosines
 from packing.codes.golay import octads, words
 
@@ -37,8 +38,9 @@ class MinimalVectors(Code):
         """Take 8, 16 or 24 dimensions.
 
         Raises:
-            ValueError: another dimension.
+            TypeError, ValueError: not an integer, or another dimension.
         """
+        dim = checks.check_integer(dim, "dim")
         if dim not in NAMES:
             raise ValueError(f"dim is {dim}, expected one of {', '.join(map(str, NAMES))}")
         self._twos = dim * (dim - 1)

@@ -30,7 +30,7 @@ class Paley(Code):
         Raises:
             TypeError, ValueError: `q` is not a prime power of remainder 1 modulo 4.
         """
-        checks.check_count(q, "q", 5)
+        q = checks.check_count(q, "q", 5)
         self.order, self.prime = q, characteristic(q)
         if q % 4 != 1:
             raise ValueError(f"q is {q}, expected a prime power of remainder 1 modulo 4")

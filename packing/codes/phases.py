@@ -35,13 +35,12 @@ class Phases(Code):
             TypeError, ValueError: `q` is not the power of a prime above `degree`, `degree` is
                 below 2 or `length` not between 1 and q.
         """
-        checks.check_count(q, "q", 3)
-        checks.check_count(degree, "degree", 2)
+        q = checks.check_count(q, "q", 3)
+        degree = checks.check_count(degree, "degree", 2)
         self.order, self.degree, self.prime = q, degree, characteristic(q)
         if self.prime <= degree:
             raise ValueError(f"q is {q}, expected a power of a prime above the degree {degree}")
-        self.length = q if length is None else length
-        checks.check_count(self.length, "length", 1)
+        self.length = q if length is None else checks.check_count(length, "length", 1)
         missing = q - self.length
         if missing < 0:
             raise ValueError(f"length is {length}, but the field has {q} elements")

@@ -33,7 +33,7 @@ def polish(code: Code, iterations: int = 200, seed: int = 0) -> Code:
     Args:
         code: at least 3 rows.
         iterations: most steps of L-BFGS in each of the nine stages, at least 1.
-        seed: of the noise.
+        seed: of the noise, from 0 to 2^64 - 1.
 
     Returns:
         A code of the same size; if a new one, its rows are held in memory and its `rho` measured.
@@ -41,9 +41,14 @@ def polish(code: Code, iterations: int = 200, seed: int = 0) -> Code:
     Raises:
         TypeError, ValueError: an argument is not as above.
     """
+    if not isinstance(code, Code):
+        raise TypeError(
+            f"code is a {type(code).__name__}, expected a Code, as best_code returns; "
+            f"Stored(rows, origin) makes one of rows"
+        )
     checks.check_count(code.num_rows, "number of rows", 3)
-    checks.check_count(iterations, "iterations", 1)
-    checks.check_count(seed, "seed", 0)
+    iterations = checks.check_count(iterations, "iterations", 1)
+    seed = checks.check_count(seed, "seed", 0, 2**64 - 1)
     rows = code.rows(dtype=torch.float64)
     best, reached = None, max(code.rho, cloud.ratio(rows).value)
     generator = torch.Generator().manual_seed(seed)

@@ -34,9 +34,9 @@ class ReedSolomon(Code):
         Raises:
             TypeError, ValueError: not as above.
         """
-        checks.check_count(q, "q", 2)
-        checks.check_count(size, "size", 1)
-        checks.check_count(length, "length", size)
+        q = checks.check_count(q, "q", 2)
+        size = checks.check_count(size, "size", 1)
+        length = checks.check_count(length, "length", size)
         if length > q + 1:
             raise ValueError(f"length is {length}, expected at most q + 1 = {q + 1}")
         self.order, self.length, self.size = q, length, size

@@ -12,29 +12,45 @@ import torch
 from torch import Tensor
 
 from packing import checks
-from packing.codes.code import Code, rho_of_cosines
+from packing.codes.code import INTEGERS, Code, rho_of_cosines
 from packing.codes.fields import digits, trace_terms
 
 
 class _Signs(Code):
     """Sign rows first, the d vectors of the standard basis last."""
 
+    integral = True
+
     def __init__(self, signs: int, dim: int, coherence: float, evidence: str, origin: str):
         rho = rho_of_cosines(-coherence, coherence)
         super().__init__(signs + dim, dim, rho, evidence, origin)
         self.cosines = (-coherence, coherence)
         self.norm = math.sqrt(dim)
-        root = math.isqrt(dim)
-        self.integral = root * root == dim
 
     def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:
         axis = indices - (self.num_rows - self.dim)
         exponents = self._exponents(indices.where(axis < 0, 0))
         rows = (1 - 2 * exponents).to(dtype)
         at = (axis >= 0).nonzero()[:, 0]
-        rows[at] = 0
-        rows[at, axis[at]] = self.norm if dtype.is_floating_point else math.isqrt(self.dim)
+        if len(at):  # their entry may be too large for the dtype of signs
+            rows[at] = 0
+            rows[at, axis[at]] = self.norm if dtype.is_floating_point else math.isqrt(self.dim)
         return rows
+
+    def _check_integers(self, indices: Tensor, dtype: torch.dtype) -> None:
+        super()._check_integers(indices, dtype)
+        basis = indices >= self.num_rows - self.dim
+        if not basis.any():
+            return
+        row, root = int(indices[basis][0]), math.isqrt(self.dim)
+        if root * root != self.dim:
+            raise ValueError(
+                f"row {row} has the entry sqrt {self.dim}, which is no integer; use a floating "
+                f"dtype, or rows below {self.num_rows - self.dim}, which are signs"
+            )
+        if root > torch.iinfo(dtype).max:
+            wider = next(t for t in INTEGERS if root <= torch.iinfo(t).max)
+            raise ValueError(f"row {row} has the entry {root}, too large for {dtype}; use {wider}")
 
     @abstractmethod
     def _exponents(self, indices: Tensor) -> Tensor:
@@ -63,8 +79,9 @@ class Kerdock(_Signs):
         Raises:
             TypeError, ValueError: `dim` is not a power of 4, or `degree` out of range.
         """
+        dim = checks.check_count(dim, "dim", 4)
         m = _exponent(dim, 4)
-        checks.check_count(degree, "degree", 0)
+        degree = checks.check_count(degree, "degree", 0)
         if degree >= m:
             raise ValueError(f"degree is {degree}, expected at most {m - 1} in {dim} dimensions")
         self.order, self.degree = dim // 2, degree
@@ -107,8 +124,9 @@ class Gold(_Signs):
         Raises:
             TypeError, ValueError: `dim` is not an odd power of 2, or `degree` out of range.
         """
+        dim = checks.check_count(dim, "dim", 2)
         n = _exponent(dim, 2)
-        checks.check_count(degree, "degree", 2)
+        degree = checks.check_count(degree, "degree", 2)
         if n % 2 == 0 or degree > (n + 1) // 2:
             raise ValueError(
                 f"dim is {dim} and degree {degree}, expected 2^n with odd n and a degree of at "
@@ -139,7 +157,6 @@ def _kerdock_form(q: int, points: Tensor) -> Tensor:
 
 def _exponent(dim: int, base: int) -> int:
     """The m with `dim = base^m`, m >= 1."""
-    checks.check_count(dim, "dim", base)
     m = round(math.log(dim, base))
     if base**m != dim:
         raise ValueError(f"dim is {dim}, expected a power of {base}")

@@ -27,8 +27,8 @@ class Simplices(Code):
         Raises:
             TypeError, ValueError: not integers, or more than `2 dim` rows.
         """
-        checks.check_count(num_rows, "num_rows", 1)
-        checks.check_count(dim, "dim", 1)
+        num_rows = checks.check_count(num_rows, "num_rows", 1)
+        dim = checks.check_count(dim, "dim", 1)
         if num_rows > 2 * dim:
             raise ValueError(f"num_rows is {num_rows}, more than two for each of {dim} dimensions")
         self.count = max(1, num_rows - dim)
@@ -72,7 +72,7 @@ class Orthoplex(Code):
         Raises:
             TypeError, ValueError: not an integer, or below 2.
         """
-        checks.check_count(dim, "dim", 2)
+        dim = checks.check_count(dim, "dim", 2)
         super().__init__(2 * dim, dim, rho_of_cosines(-1.0, 0.0), "exact", "the orthoplex")
 
     def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:
@@ -93,7 +93,7 @@ class Midpoints(Code):
         Raises:
             TypeError, ValueError: not an integer, or below 3.
         """
-        checks.check_count(dim, "dim", 3)
+        dim = checks.check_count(dim, "dim", 3)
         n = dim + 1
         rows = n * dim // 2
         self.cosines = -2 / (n - 2), (n - 4) / (2 * (n - 2))

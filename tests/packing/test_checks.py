@@ -168,9 +168,15 @@ def test_good_arguments_pass(dtype):
     checks.check_mask(None, rows)
     checks.check_mask(torch.zeros(4, dtype=torch.bool), rows)
     checks.check_gain(torch.ones(3, dtype=torch.float64), rows)
-    checks.check_count(np.int64(3), "count", 3)
-    checks.check_size(np.float32(0.0), "size")
-    checks.check_size(3, "size")
+    for count in (3, np.int64(3), np.uint8(3), torch.tensor(3)):
+        assert type(checks.check_count(count, "count", 3, 3)) is int
+    for size in (0, 0.0, np.float32(0.0), torch.tensor(0.0)):
+        assert type(checks.check_size(size, "size")) is float
+
+
+def test_a_count_above_the_most_is_refused():
+    with pytest.raises(ValueError, match="count is 4, expected at most 3"):
+        checks.check_count(4, "count", 0, 3)
 
 
 def test_a_row_left_out_must_be_finite_too():

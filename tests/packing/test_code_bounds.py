@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 
@@ -99,6 +100,35 @@ def test_a_polynomial_that_proves_nothing_is_refused():
         delsarte_size(0.5, 3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="cosine is 1"):
         delsarte_size(Fraction(1), 3)
+    with pytest.raises(RuntimeError, match="no polynomial of degree 1 .* raise degree, up to 30"):
+        delsarte_size(Fraction(1, 2), 3, 1)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, torch.tensor])
+def test_integers_of_any_kind_are_the_same(kind):
+    assert delsarte_size(Fraction(0), kind(5), kind(2)) == delsarte_size(0, 5, 2)
+    for bound in (
+        codes.welch_coherence,
+        codes.orthoplex_coherence,
+        codes.rankin_cosine,
+        codes.levenshtein_cosine,
+    ):
+        assert bound(kind(200), kind(100)) == bound(200, 100)
+        assert type(bound(kind(200), kind(100))) is float
+    assert codes.levenshtein_size(np.float64(0.5), kind(8)) == codes.levenshtein_size(0.5, 8)
+
+
+def test_a_cosine_is_a_number():
+    for cosine in (np.int64(0), np.uint8(0)):
+        found = delsarte_size(cosine, 3)  # pyright: ignore[reportArgumentType]
+        assert found == delsarte_size(0, 3)
+        assert type(found.value.numerator) is int
+    for bad in ("a", None, [0.5], True):
+        with pytest.raises(TypeError, match="cosine is .*, expected a number"):
+            codes.levenshtein_size(bad, 8)
+    for bad in (-1.5, 1.0, math.nan):
+        with pytest.raises(ValueError, match="cosine is .*, expected -1 <= cosine < 1"):
+            codes.levenshtein_size(bad, 8)
 
 
 def test_the_least_bound_is_named_and_valid_bounds_only_are_taken():

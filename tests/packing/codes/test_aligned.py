@@ -98,8 +98,51 @@ def test_zero_momentum():
     torch.testing.assert_close(blend(unit, torch.zeros(8, 3), 2.0), unit)
 
 
+def test_the_best_turn_is_returned_where_blocks_let_the_sum_fall(generator, monkeypatch):
+    """Row by row, greedily: never below the start, never below what fewer turns reach."""
+    code = best_code(70, 8).rows(dtype=torch.float64)
+    monkeypatch.setattr(aligned, "BLOCK_SCORES", 1)
+    assign, fallen = aligned._assign, 0
+    for _ in range(20):
+        A = momentum(70, 8, generator)
+        sums = [float((A * align(code, A, rounds=r).rows).sum()) for r in (1, 2, 3, 8)]
+        assert sums == sorted(sums)
+        found = align(code, A, rounds=8)
+        torch.testing.assert_close(found.rows, code[found.indices] @ found.rotation)
+        again = code[assign(A, code @ found.rotation)]
+        fallen += float(torch.linalg.svdvals(again.T @ A).sum()) < sums[-1]
+    assert fallen, "no case of these puts it to the test"
+
+
+def test_a_code_in_place_is_not_left_for_a_worse_assignment(generator, monkeypatch):
+    """Row by row a heavy row takes what a lighter one needs more: the start has the larger sum."""
+    monkeypatch.setattr(aligned, "BLOCK_SCORES", 1)
+    worse = 0
+    for _ in range(20):
+        code = torch.randn(30, 4, generator=generator, dtype=torch.float64)
+        A = code + 0.3 * torch.randn(30, 4, generator=generator, dtype=torch.float64)
+        U, start, Wt = torch.linalg.svd(code.T @ A)
+        found = align(code, A)
+        assert float((A * found.rows).sum()) >= float(start.sum()) * (1 - 1e-12)
+        first = code[aligned._assign(A, code @ U @ Wt)]
+        worse += float(torch.linalg.svdvals(first.T @ A).sum()) < float(start.sum())
+    assert worse, "no case of these puts it to the test"
+
+
+def test_low_precision_momenta_serve_and_codes_do_not(generator):
+    A = momentum(9, 3, generator)
+    code = best_code(9, 3).rows()
+    for dtype in (torch.float16, torch.bfloat16):
+        low = (A / A.abs().max()).to(dtype)
+        assert torch.equal(align(code, low).rows, align(code, low.float()).rows)
+        with pytest.raises(TypeError, match=f"code has dtype {dtype}, expected float32 or float64"):
+            align(code.to(dtype), A)
+
+
 def test_sizes_are_checked(generator):
     A = momentum(9, 3, generator)
+    with pytest.raises(ValueError, match=r"A has shape \(0, 3\), expected at least one row"):
+        align(torch.ones(9, 3), A[:0])
     with pytest.raises(ValueError, match="at least as many rows"):
         align(torch.ones(8, 3), A)
     with pytest.raises(ValueError, match="at least as many rows"):

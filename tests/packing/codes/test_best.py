@@ -3,14 +3,22 @@
 import math
 import random
 
+import numpy as np
 import pytest
 import torch
 
 from packing import bounds
 from packing.codes.best import best_code
+from packing.codes.code import Stored
+from packing.codes.gaussian import Gaussian
+from packing.codes.grid import Grid
 from packing.codes.inverse import least_dimension, most_rows
+from packing.codes.paley import Paley
+from packing.codes.phases import Phases
 from packing.codes.polish import polish
-from packing.codes.simplices import Simplices
+from packing.codes.reed_solomon import ReedSolomon
+from packing.codes.signs import Gold, Kerdock
+from packing.codes.simplices import Midpoints, Orthoplex, Simplices
 
 HEADS = [64, 100, 128, 256, 576, 768, 896, 1024, 1152, 1536, 2048]
 HEADS += [2304, 2560, 2880, 3072, 3584, 4096, 5120, 7168, 8192]
@@ -49,8 +57,7 @@ def test_the_guarantee_holds_for_all_pairs_at_any_size(generator):
         made = code.rows(dtype=torch.float64)
         assert made.shape == (rows, dim)
         assert float(made.norm(dim=1).max()) <= 1 + 1e-12
-        if rows > 1:
-            assert code.rho * (1 - 1e-12) <= code.measured_rho() <= code.bound * (1 + 1e-12)
+        assert code.rho * (1 - 1e-12) <= code.measured_rho() <= code.bound * (1 + 1e-12)
         assert len(code.origin.split()) >= 2
 
 
@@ -59,14 +66,14 @@ def test_more_rows_or_fewer_dimensions_are_no_better(generator):
     draw = random.Random(seed)
     for _ in range(60):
         dim = draw.randint(1, 300)
-        rows = round(math.exp(draw.uniform(0, math.log(100000))))
+        rows = round(math.exp(draw.uniform(math.log(2), math.log(100000))))
         rho = best_code(rows, dim).rho
         assert best_code(rows + 1, dim).rho <= rho <= best_code(rows, dim + 1).rho
 
 
 @pytest.mark.parametrize("dim", [2, 3, 4, 7, 10, 64, 101])
 def test_known_optima(dim):
-    assert best_code(1, dim).rho == 1
+    assert best_code(1, dim).rho == best_code(1, dim).measured_rho() == 0  # cloud.ratio
     assert best_code(dim + 1, dim).rho == 1
     # Schuette, Math. Ann. 150 (1963)
     assert best_code(dim + 2, dim).rho == pytest.approx(bounds.radon_bound(dim), rel=1e-12)
@@ -114,8 +121,73 @@ def test_known_answers_of_the_inverse_questions():
 def test_a_ratio_out_of_range_is_refused(rho):
     with pytest.raises(ValueError, match="rho is"):
         least_dimension(5, rho)
-    with pytest.raises(ValueError, match="rho is"):
+    with pytest.raises(ValueError, match="rho is .*, expected a ratio above 0 and at most 1"):
         most_rows(5, rho)
+
+
+@pytest.mark.parametrize("bad", ["0.9", None, True, [0.9]])
+def test_a_ratio_that_is_no_number_is_refused(bad):
+    with pytest.raises(TypeError, match="rho is .*expected a number"):
+        least_dimension(5, bad)
+    with pytest.raises(TypeError, match="rho is .*expected a number"):
+        most_rows(5, bad)
+
+
+def test_crowds_have_a_least_dimension():
+    found = least_dimension(10**12, 0.5)
+    assert found.code.rho >= 0.5 > best_code(10**12, found.dim - 1).rho
+
+
+FRONT_DOORS = [
+    (best_code, (50, 5)),
+    (best_code, (200, 100)),
+    (lambda v: least_dimension(v, 0.9).code, (50,)),
+    (lambda d: most_rows(d, 0.9).code, (50,)),
+    (Simplices, (14, 12)),
+    (Midpoints, (60,)),
+    (Orthoplex, (100,)),
+    (Kerdock, (64, 0)),
+    (Gold, (32, 2)),
+    (Phases, (25, 2, 23)),
+    (Paley, (125,)),
+    (ReedSolomon, (9, 10, 3)),
+    (Gaussian, (100, 3, 7)),
+    (Grid, (200, 3)),
+]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8, np.int8, torch.tensor])
+@pytest.mark.parametrize("make, sizes", FRONT_DOORS)
+def test_integers_of_any_kind_are_the_same(make, sizes, kind):
+    if kind is np.int8 and max(sizes) > 127:
+        kind = np.int16
+    code, plain = make(*map(kind, sizes)), make(*sizes)
+    assert repr(code) == repr(plain)
+    assert (code.rho, code.cosines, code.norm) == (plain.rho, plain.cosines, plain.norm)
+    assert {type(code.num_rows), type(code.dim), type(code.rho)} <= {int, float}
+    few = range(min(code.num_rows, 40))
+    assert torch.equal(code.rows(few), plain.rows(few))
+
+
+NO_INTEGERS = [
+    5.0,
+    "5",
+    True,
+    np.bool_(True),
+    np.float32(5),
+    torch.tensor(5.0),
+    torch.tensor(True),
+    torch.tensor([5, 6]),
+    torch.tensor(5, device="meta"),
+]
+
+
+@pytest.mark.parametrize("bad", NO_INTEGERS, ids=repr)
+@pytest.mark.parametrize("make, sizes", FRONT_DOORS)
+def test_what_is_no_integer_is_refused(make, sizes, bad):
+    for place in range(len(sizes)):
+        with pytest.raises(TypeError, match=r"is .*, expected an integer"):
+            make(*sizes[:place], bad, *sizes[place + 1 :])
 
 
 def test_sizes_are_checked():
@@ -141,3 +213,13 @@ def test_a_bound_that_is_attained_is_not_exceeded_by_rounding():
         assert code.rho <= code.bound == pytest.approx(code.rho, rel=1e-14)
         least, most = least_dimension(V, code.rho), most_rows(d, code.rho)
         assert least.bound <= least.dim == d and V == most.num_rows <= most.bound
+
+
+def test_polish_takes_a_code_and_a_seed_of_64_bits():
+    code = Simplices(5, 3)
+    with pytest.raises(TypeError, match="code is a Tensor, expected a Code.*Stored"):
+        polish(code.rows())
+    with pytest.raises(ValueError, match="seed is 1180591620717411303424, expected at most"):
+        polish(code, seed=2**70)
+    stored = Stored(code.rows(), "its rows")
+    assert polish(stored, 1, seed=np.uint64(2**64 - 1)).rho >= stored.rho

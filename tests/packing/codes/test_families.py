@@ -1,10 +1,13 @@
 """Every family keeps what it claims, and generates any row alone."""
 
 import math
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 
+from packing.codes.best import best_code
 from packing.codes.code import Part, Stored
 from packing.codes.gaussian import Gaussian
 from packing.codes.golay import Golay
@@ -74,7 +77,7 @@ def test_claims_hold_on_all_pairs(code):
     """rho, cosines and norms, in float64; "exact" means equal."""
     rows = code.rows(None if code.num_rows < 4000 else range(3000), dtype=torch.float64)
     if len(rows) == 1:
-        assert code.rho == 1 and torch.equal(rows, torch.zeros_like(rows))
+        assert code.rho == code.measured_rho() == 0 and torch.equal(rows, torch.zeros_like(rows))
         return
     distances = torch.pdist(rows)
     rho = float(distances.min() / distances.max())
@@ -113,6 +116,11 @@ def test_integer_entries_are_the_rows_at_another_scale(code):
         with pytest.raises(TypeError, match="no integer entries"):
             code.rows(few, dtype=torch.int8)
         return
+    if isinstance(code, Gold):  # the standard basis times sqrt d
+        row = code.num_rows - 50 if code.dim > 50 else code.num_rows - code.dim
+        with pytest.raises(ValueError, match=f"row {row} has the entry sqrt {code.dim}.*floating"):
+            code.rows(last, dtype=torch.int64)
+        last = range(code.num_rows - code.dim)[-50:]
     for part in (few, last):
         entries = code.rows(part, dtype=torch.int8)
         torch.testing.assert_close(
@@ -125,8 +133,94 @@ def test_indices_are_checked(code):
         code.rows([code.num_rows])
     with pytest.raises(ValueError, match="rows 0 to"):
         code.rows([-1])
-    with pytest.raises(TypeError, match="row numbers"):
+    with pytest.raises(TypeError, match="torch.float32.*row numbers"):
         code.rows(torch.tensor([0.5]))
+
+
+UNSIGNED = [torch.uint8, torch.uint16, torch.uint32, torch.uint64]
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [
+        np.arange(9)[::-1],
+        np.arange(18, dtype=np.int16)[::2][::-1] // 2,
+        *(np.arange(9)[::-1].astype(kind) for kind in ("u1", "u2", "u4", "u8", "i1", "i4")),
+        *(torch.arange(8, -1, -1).to(kind) for kind in UNSIGNED),
+        range(8, -1, -1),
+        tuple(range(8, -1, -1)),
+        [np.uint64(8), 7, torch.tensor(6), np.int8(5), 4, 3, 2, 1, 0],
+    ],
+    ids=lambda x: f"{type(x).__name__} {getattr(x, 'dtype', '')}",
+)
+def test_row_numbers_of_any_kind(indices):
+    code = Paley(9)
+    assert torch.equal(code.rows(indices), code.rows().flip(0))
+
+
+@pytest.mark.parametrize(
+    ("indices", "error", "match"),
+    [
+        (slice(0, 3), TypeError, r"slice\(0, 3, None\).*row numbers"),
+        ({1, 2}, TypeError, r"\{1, 2\} \(set\).*row numbers"),
+        ((i for i in range(3)), TypeError, r"\(generator\).*row numbers"),
+        ("abc", TypeError, r"'abc' \(str\).*row numbers"),
+        (5, TypeError, r"5 \(int\).*row numbers"),
+        ([None], TypeError, r"indices\[0\] is None.*expected an integer"),
+        ([1, True], TypeError, r"indices\[1\] is True.*expected an integer"),
+        ([0, [1, 2]], TypeError, r"indices\[1\] is \[1, 2\].*expected an integer"),
+        ([2**70], ValueError, "1180591620717411303424.*rows 0 to 8"),
+        ([0, -(2**70)], ValueError, "-1180591620717411303424 to 0.*rows 0 to 8"),
+        (np.array([2**64 - 1], dtype=np.uint64), ValueError, "18446744073709551615.*rows 0 to 8"),
+        (torch.ones(9, dtype=torch.bool), TypeError, r"torch.bool.*nonzero\(\)\[:, 0\]"),
+        (np.ones(9, dtype=bool), TypeError, r"dtype bool.*nonzero\(\)\[:, 0\]"),
+        (torch.empty(0), TypeError, "torch.float32.*row numbers"),
+        (np.empty(0), TypeError, "float64.*row numbers"),
+        (torch.zeros(2, 2, dtype=torch.int64), ValueError, r"\(2, 2\).*row numbers"),
+        (torch.tensor(3), ValueError, r"shape \(\).*row numbers"),
+        (torch.zeros(3, dtype=torch.int64, device="meta"), TypeError, "meta device"),
+    ],
+    ids=repr,
+)
+def test_what_are_no_row_numbers_is_refused(indices, error, match):
+    with pytest.raises(error, match=match):
+        Paley(9).rows(indices)
+
+
+def test_dtype_and_device_are_checked():
+    code = Paley(9)
+    for dtype in (np.float32, None, "float32", float):
+        with pytest.raises(TypeError, match="dtype is .*torch.float32"):
+            code.rows([0], dtype=dtype)
+    for dtype in (torch.complex64, torch.bool, torch.uint8):
+        with pytest.raises(TypeError, match=f"dtype is {dtype}, expected a floating or a signed"):
+            code.rows([0], dtype=dtype)
+    for indices in (None, [0]):
+        with pytest.raises(ValueError, match="device is meta"):
+            code.rows(indices, device="meta")
+
+
+def test_entries_too_large_for_an_integer_dtype_are_refused():
+    code = Kerdock(4**7)
+    for whole in (code, Part(code, code.num_rows, code.dim + 1)):
+        assert int(whole.rows([0], dtype=torch.int8).abs().max()) == 1
+        last = whole.num_rows - 1
+        with pytest.raises(ValueError, match=f"row {last} has the entry 128.*use torch.int16"):
+            whole.rows([0, last], dtype=torch.int8)
+        assert int(whole.rows([last], dtype=torch.int16).sum()) == 128
+
+
+@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64])
+def test_rows_do_not_depend_on_the_default_dtype(code, default):
+    few = range(min(code.num_rows, 100))
+    before = code.rows(few), code.rows(few, dtype=torch.float64)
+    torch.set_default_dtype(default)
+    try:
+        after = code.rows(few), code.rows(few, dtype=torch.float64)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for x, y in zip(before, after, strict=True):
+        assert torch.equal(x, y)
 
 
 def test_blocks_do_not_show(code, monkeypatch):
@@ -199,6 +293,22 @@ def test_gaussian_rows_depend_on_seed_and_index_only():
     assert code.measured_rho() == pytest.approx(code.rho, rel=0.1)
 
 
+@pytest.mark.parametrize("rows", [3, 50, 3000, 3 * 10**6, 10**9, 2**62])
+def test_gaussian_estimates_at_any_size(rows):
+    """In the plane angles are uniform, in space cosines; more dimensions leave more room."""
+    share = 4 / (rows * (rows - 1))
+    angle = math.pi / 2 * share
+    assert Gaussian(rows, 2).rho == pytest.approx(math.tan(angle / 2), rel=1e-12)
+    assert Gaussian(rows, 3).rho == pytest.approx(math.sqrt(share / (2 - share)), rel=1e-12)
+    found = [Gaussian(rows, d).rho for d in (2, 3, 4, 10, 100, 1000, 10**5, 10**7)]
+    assert found == sorted(found) and 0 < found[0] and found[-1] < 1
+
+
+def test_gaussian_rows_need_two_dimensions():
+    with pytest.raises(ValueError, match="dim is 1, expected at least 2"):
+        Gaussian(5, 1)
+
+
 @pytest.mark.parametrize(
     "make, match",
     [
@@ -239,4 +349,42 @@ def test_the_least_box_at_once(num_rows, dim, sides):
     """Billions of points are laid out without counting up to them."""
     grid = Grid(num_rows, dim)
     assert grid.num_rows == math.prod(sides)
-    assert grid.rho == pytest.approx(1 / max(1, math.hypot(*(n - 1 for n in sides))))
+    diameter = math.hypot(*(n - 1 for n in sides))
+    assert grid.rho == pytest.approx(1 / diameter if diameter else 0)
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "dim", "dtype"),
+    [
+        (4 * 10**16, 2, torch.float64),
+        (2**53, 1, torch.float64),
+        (2**24, 1, torch.float32),
+        (2**22, 2, torch.float16),
+        (2**8, 1, torch.bfloat16),
+    ],
+)
+def test_grid_rows_are_told_apart(num_rows, dim, dtype):
+    code = best_code(num_rows, dim)
+    assert isinstance(code, Grid)
+    rows = code.rows(range(num_rows // 2 - 128, num_rows // 2 + 128), dtype=dtype)
+    ends = code.rows([*range(128), *range(num_rows - 128, num_rows)], dtype=dtype)
+    assert len(rows.unique(dim=0)) == len(ends.unique(dim=0)) == 256
+
+
+@pytest.mark.parametrize("num_rows", [5, 10**6, 4 * 10**16, 2**62, 2**63 - 1])
+def test_grid_rows_are_integers_over_the_diameter(num_rows):
+    """2 i - (V - 1) over V - 1, in exact arithmetic up to the two roundings."""
+    code = Grid(num_rows, 1)
+    numbers = [0, 1, num_rows // 3, num_rows // 2, num_rows - 2, num_rows - 1]
+    for i, x in zip(numbers, code.rows(numbers, dtype=torch.float64)[:, 0].tolist(), strict=True):
+        exact = Fraction(2 * i - (num_rows - 1), num_rows - 1)
+        assert abs(Fraction(x) - exact) <= abs(exact) * Fraction(1, 2**51)
+
+
+def test_grid_rows_beyond_int64():
+    code = Grid(10**30, 3)
+    assert torch.equal(code.rows([2**62]), Part(code, 2**63, 3).rows([2**62]))
+    with pytest.raises(ValueError, match=f"rows 0 to {2**63 - 1}"):
+        code.rows([2**63])
+    with pytest.raises(ValueError, match=f"{2**63} points, expected below 2\\^63"):
+        Grid(2**63, 1).rows([0])
