@@ -20,6 +20,8 @@ from rich.progress import track
 
 from experiments.spherical_codes.published import published
 from packing.codes.code import Code, Part
+from packing.codes.icosians import Icosians
+from packing.codes.lattices import NAMES, MinimalVectors
 from packing.codes.signs import Kerdock
 from packing.codes.simplices import Orthoplex, Simplices
 from packing.codes.strongly_regular import named
@@ -41,6 +43,10 @@ def family(points: int, dim: int) -> Code | None:
     power_of_4 = dim.bit_count() == 1 and dim.bit_length() % 2 == 1
     if power_of_4 and points == dim * (dim + 2):
         return Kerdock(dim)
+    if dim in NAMES and points == 2 * MinimalVectors(dim).num_rows:
+        return MinimalVectors(dim)
+    if (points, dim) == (120, 4):
+        return Icosians()
     return next((c for c in named() if (c.num_rows, c.dim) == (points, dim)), None)
 
 

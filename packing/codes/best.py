@@ -8,6 +8,7 @@ from packing.codes.code import Code, Part
 from packing.codes.fields import prime_powers
 from packing.codes.golay import Golay
 from packing.codes.grid import Grid
+from packing.codes.icosians import Icosians
 from packing.codes.lattices import MinimalVectors
 from packing.codes.negatives import WithNegatives
 from packing.codes.paley import Paley
@@ -60,7 +61,7 @@ def _members(num_rows: int, dim: int) -> Iterator[Code]:
         yield Simplices(num_rows, dim)
     yield from _two_distance(num_rows, dim)
     yield from _searched(num_rows, dim)
-    yield from _golay(num_rows, dim)
+    yield from _classics(num_rows, dim)
     yield from _paley(num_rows, dim)
     yield from _reed_solomon(num_rows, dim)
     yield from _signs(num_rows, dim)
@@ -81,12 +82,14 @@ def _searched(num_rows: int, dim: int) -> Iterator[Code]:
         yield Recorded(n, d)
 
 
-def _golay(num_rows: int, dim: int) -> Iterator[Code]:
-    """The shortest Golay code, and the minimal vectors of a lattice."""
+def _classics(num_rows: int, dim: int) -> Iterator[Code]:
+    """The shortest Golay code, the minimal vectors of a lattice, and the 600-cell."""
     lengths = (n for n in range(16, min(dim, 24) + 1) if 2 ** (n - 12) >= num_rows)
     yield from map(Golay, islice(lengths, 1))
     lattices = (MinimalVectors(d) for d in (8, 16, 24) if d <= dim)
     yield from islice((c for c in lattices if c.num_rows >= num_rows), 1)
+    if num_rows <= 60 and dim >= 4:
+        yield Icosians()
 
 
 def _paley(num_rows: int, dim: int) -> Iterator[Code]:

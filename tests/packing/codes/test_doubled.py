@@ -5,6 +5,7 @@ import torch
 
 from packing.codes import best_code
 from packing.codes.golay import Golay, words
+from packing.codes.icosians import Icosians
 from packing.codes.lattices import MinimalVectors
 from packing.codes.negatives import WithNegatives
 from packing.codes.recorded import Recorded
@@ -38,6 +39,14 @@ def test_minimal_vectors_have_their_kissing_number_and_neighbours(dim, kissing, 
     assert (inner == -norm).sum(dim=1).tolist() == [1] * 3
 
 
+def test_the_600_cell_has_twelve_neighbours_a_vertex():
+    """At cosine phi/2, and 20 at 1/2 (Coxeter, Regular Polytopes, table V)."""
+    both = WithNegatives(Icosians()).rows(dtype=torch.float64)
+    cosines = both @ both.T
+    for value, count in (((1 + 5**0.5) / 4, 12), (0.5, 20), ((5**0.5 - 1) / 4, 12), (0.0, 30)):
+        assert ((cosines - value).abs() < 1e-12).sum(dim=1).tolist() == [count] * 120
+
+
 def test_what_has_opposite_rows_already_is_not_doubled():
     with pytest.raises(ValueError, match="opposite rows"):
         WithNegatives(WithNegatives(Kerdock(4)))
@@ -64,6 +73,7 @@ def test_the_best_code_is_no_worse_than_any_record():
     [
         (2048, 23, 0.5**0.5),
         (4096, 24, 3**-0.5),
+        (120, 4, (5**0.5 - 1) / 4),
         (240, 8, 0.5),
         (2160, 16, 3**-0.5),
         (98280, 24, 3**-0.5),

@@ -12,6 +12,7 @@ from packing.codes.code import Part, Stored
 from packing.codes.gaussian import Gaussian
 from packing.codes.golay import Golay
 from packing.codes.grid import Grid
+from packing.codes.icosians import Icosians
 from packing.codes.lattices import MinimalVectors
 from packing.codes.negatives import WithNegatives
 from packing.codes.paley import Paley
@@ -54,6 +55,8 @@ CODES = [
     ReedSolomon(5, 6, 4),
     Grid(30, 3),
     *map(Golay, range(16, 25)),
+    Icosians(),
+    WithNegatives(Icosians()),
     MinimalVectors(8),
     MinimalVectors(16),
     MinimalVectors(24),
