@@ -60,6 +60,13 @@ METHODS: dict[str, Method] = {
     # the ablation: one part taken away or replaced
     "row_norm_uncentred": Method(optimizer="RowNormM", options={"center": False}, lrs=ROW_LRS),
     "row_norm_nesterov": Method(optimizer="RowNormM", options={"nesterov": True}, lrs=ROW_LRS),
+    "row_norm_90": Method(optimizer="RowNormM", options={"momentum": 0.9}, lrs=ROW_LRS),
+    "row_then_polar_90": Method(
+        optimizer="HybridPolarGradM",
+        options={"order": "row_then_polar", "momentum": 0.9},
+        lrs=HYBRID_LRS,
+    ),
+    "separation_90": separation(momentum=0.9),
     "row_norm_diameter": Method(optimizer="RowNormDiameter", lrs=DIAMETER_LRS),
     "row_norm_code": Method(optimizer="RowNormCode", options={"alignment": 0.65}, lrs=DIAMETER_LRS),
     "separation_none": separation(alignment=1.0),
