@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.machine import cpu
 from experiments.lm_head.config import Run, Training
 from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.train import describe
@@ -131,7 +132,7 @@ def provenance() -> dict[str, str]:
         "rowsep": rowsep_version(),
         "torch": str(torch.__version__),
         "python": platform.python_version(),
-        "machine": platform.machine(),
+        "machine": cpu(),
         "commit": commit.stdout.decode().strip() + mark if known else "unknown",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
+from rich import box
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 from scipy import stats
 
 from experiments.lm_head.plan import Cell, best_lr, cells, on_edge, sweep
@@ -62,8 +63,8 @@ class Line(NamedTuple):
     to_adamw: Interval
     """Against `best_adamw`."""
     to_row_norm: Interval
-    head_share: float
-    """Mean share of the step time in the head's optimiser."""
+    head_share: tuple[float, float]
+    """Least and largest share of the step time in the head's optimiser; processors differ."""
 
 
 class Progress(NamedTuple):
@@ -162,7 +163,7 @@ def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
                     bits_per_byte=_mean([float(r["bits_per_byte"]) for r in mine.values()]),
                     to_adamw=_against(mine, compared.get(adamw or "", {})),
                     to_row_norm=_against(mine, compared.get(ROW_NORM, {})),
-                    head_share=_mean([float(r["head_share"]) for r in mine.values()]),
+                    head_share=_range([float(r["head_share"]) for r in mine.values()]),
                 )
             )
         lines += sorted(found, key=lambda line: (math.isnan(line.loss), line.loss))
@@ -229,7 +230,7 @@ def markdown(lines: Sequence[Line]) -> str:
             *_front(line),
             *_cell(line.to_adamw),
             *_cell(line.to_row_norm),
-            _number(line.head_share, ".0%"),
+            share(*line.head_share),
         )
         shown.append("| " + " | ".join(cells_of_line) + " |")
     return "\n".join(shown) + "\n"
@@ -257,18 +258,17 @@ def finished(
 
 
 def show(lines: Sequence[Line], console: Console) -> None:
-    """Print the comparison."""
-    table = Table("V", Column("method", no_wrap=True), "lr", "seeds", "loss", "bits")
-    for header in ("less AdamW's", "less row norm's", "time"):
-        table.add_column(header)
-    for line in lines:
-        table.add_row(
-            *_front(line),
-            "\n".join(_cell(line.to_adamw)),
-            "\n".join(_cell(line.to_row_norm)),
-            _number(line.head_share, ".0%"),
-        )
-    console.print(table)
+    """Print the comparison, a table for each vocabulary, within 80 columns."""
+    for vocab in dict.fromkeys(line.vocab for line in lines):
+        table = Table(title=f"V = {vocab}", padding=(0, 0, 0, 1), box=box.SIMPLE_HEAD)
+        for header in ("method", "lr", "seeds", "loss", "less AdamW's", "less row norm's"):
+            table.add_column(header, no_wrap=True)
+        for line in lines:
+            if line.vocab == vocab:
+                _, name, lr, seeds, loss, _ = _front(line)
+                against = ("\n".join(_cell(one)) for one in (line.to_adamw, line.to_row_norm))
+                table.add_row(name, lr.replace(" (", "\n("), seeds, loss, *against)
+        console.print(table)
 
 
 def main(
@@ -278,6 +278,10 @@ def main(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="a table for the docs")] = False,
 ) -> None:
     """Print the comparison of what is finished."""
+    if preset not in PRESETS:
+        raise typer.BadParameter(f"preset is {preset!r}, expected one of {', '.join(PRESETS)}")
+    if not (results / "runs.csv").exists():
+        raise typer.BadParameter(f"no runs.csv in {results}: give the folder of --results")
     rows = Results(results).rows()
     lines = summarise(PRESETS[preset], rows)
     if as_markdown:
@@ -295,6 +299,17 @@ def _against(
     return paired_interval(
         [float(mine[s]["val_loss"]) - float(other[s]["val_loss"]) for s in shared]
     )
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    return (min(values), max(values)) if values else (math.nan, math.nan)
+
+
+def share(least: float, most: float) -> str:
+    """Return a share in per cent as text, or its range where that is wide; "" for NaN."""
+    if most > 1.5 * least + 0.01:
+        return f"{least:.0%} to {most:.0%}"
+    return _number((least + most) / 2, ".0%")
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -251,7 +251,7 @@ def _board(experiment: Experiment, lines: list[summary.Line]) -> list[dict[str, 
 def _cells(line: summary.Line | None) -> dict[str, Any]:
     """Numbers of a line, None where there is none."""
     if line is None:
-        empty = ("loss", "bits", "lr", "head_share", "to_adamw", "to_row_norm")
+        empty = ("loss", "bits", "lr", "time", "time_text", "to_adamw", "to_row_norm")
         return {**dict.fromkeys(empty), "edge": False}
 
     def number(value: float | None) -> float | None:
@@ -265,7 +265,8 @@ def _cells(line: summary.Line | None) -> dict[str, Any]:
         "bits": number(line.bits_per_byte),
         "lr": line.lr,
         "edge": line.edge,
-        "head_share": number(line.head_share),
+        "time": number(line.head_share[0]),
+        "time_text": summary.share(*line.head_share),
         "to_adamw": interval(line.to_adamw),
         "to_row_norm": interval(line.to_row_norm),
     }

@@ -27,7 +27,8 @@ PALETTE = (
     "#a85fd6",
     "#db4250",
 )
-"""For methods in the order of their table; the second dozen is dashed."""
+"""For methods in the order of their table; a dozen to a dash of `DASHES`."""
+DASHES = ("solid", "dash", "dot", "dashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 
 
@@ -36,7 +37,7 @@ def look(name: str) -> dict[str, Any]:
     index = list(METHODS).index(name)
     return {
         "colour": PALETTE[index % len(PALETTE)],
-        "dash": "solid" if index < len(PALETTE) else "dash",
+        "dash": DASHES[index // len(PALETTE)],
         "symbol": SYMBOLS[index % len(SYMBOLS)],
     }
 

@@ -1,11 +1,14 @@
 """The head-optimiser experiment: runs repeat and resume, pairs share batches, plans converge."""
 
 import csv
+import io
 import math
 from dataclasses import replace
 
 import pytest
 import torch
+import typer
+from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -593,9 +596,34 @@ def test_markdown_has_a_row_a_method_with_its_figures():
     assert (second["bits per byte"], second["time in the head"]) == ("1.5000", "25%")
 
 
+def test_the_terminal_table_shows_every_figure_in_80_columns():
+    lines = summary.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
+    console = Console(width=80, file=io.StringIO())
+    summary.show(lines, console)
+    printed = console.file.getvalue()
+    assert "…" not in printed and max(map(len, printed.splitlines())) <= 80
+    for line in lines:
+        assert line.name in printed and f"{line.loss:.4f}" in printed
+
+
+def test_the_time_of_different_processors_is_a_range():
+    lines = summary.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
+    one = lines[0]._replace(head_share=(0.03, 0.48))
+    assert summary.markdown([one]).rstrip().endswith("| 3% to 48% |")
+
+
+@pytest.mark.parametrize(("preset", "folder"), [("bogus", "results"), ("cpu", "none")])
+def test_summary_refuses_what_is_not_there(preset, folder, tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "runs.csv").touch()
+    with pytest.raises(typer.BadParameter, match="bogus|no runs.csv"):
+        summary.main(preset, tmp_path / folder)
+
+
 def test_the_command_prints_markdown_and_what_it_supports(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(PRESETS, "planned", PLANNED)
     store = results.Results(tmp_path)
+    (tmp_path / "runs.csv").touch()
     monkeypatch.setattr(results.Results, "rows", lambda _: rows_of(finish(PLANNED, level)[1]))
     summary.main("planned", store.folder, as_markdown=True)
     printed = capsys.readouterr().out
