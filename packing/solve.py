@@ -32,6 +32,7 @@ from packing.solvers.geometry import (
 from packing.solvers.guttman import Guttman
 from packing.solvers.projected_gradient import ProjectedGradient
 from packing.solvers.separation import Agreement, Limits, Measure, Method, Run, separate
+from packing.solvers.simplex import nearest_simplex
 from packing.solvers.smoothed import Smoothed
 from packing.solvers.ties import part_ties
 from packing.steepest import steepest_step
@@ -70,9 +71,11 @@ def solve(
         subject to  D(S) = max_{i<j} ||s_i - s_j|| <= diameter  and  agreement(A, S) >= alignment
 
     The problem is not convex and the solution is a local one; `bound` says how far `rho` is from
-    what no cloud of this size can exceed. The result does not depend on the scale of `A`, on a
-    shift common to its rows, on the order of the rows or on a rotation of the space, but for
-    rounding and for rows of `A` that are equal, which `seed` parts.
+    what no cloud of this size can exceed. Up to d+1 rows the start is the regular simplex that
+    agrees best with the momentum, of `rho` 1, and is returned where it meets the floor. The result
+    does not depend on the scale of `A`, on a shift common to its rows, on the order of the rows or
+    on a rotation of the space, but for rounding and for rows of `A` that are equal, which `seed`
+    parts.
 
     Args:
         A: momentum, shape (V, d), float16, bfloat16, float32 or float64, one row per token; its
@@ -89,7 +92,8 @@ def solve(
         passes: most all-pairs passes of the solver, at least 1. Two exact passes that certify the
             result come on top; two more if an earlier iterate was better, up to ten to repair a
             missed floor, and one each time that rounding to a short dtype carried the diameter
-            over. `Solution.passes` counts all of them. Not used by "exact".
+            over. `Solution.passes` counts all of them. They also pace the run, so more of them
+            need not end higher, above all with few rows. Not used by "exact".
         starts: of "exact", rounded up to batches of 64; the others have one.
         tolerance: stop as soon as `rho` gained less than this part of itself in eight passes.
             Not used by "exact".
@@ -134,7 +138,7 @@ def solve(
         )
     geometry = _geometry(momentum, measure, alignment)
     run = Run(_start(geometry, momentum, state, seed), math.inf)
-    limits = Limits(passes, tolerance, deadline, on_pass)
+    limits = Limits(passes, tolerance, deadline, on_pass, rho_upper_bound(*momentum.shape))
     try:
         separate(
             geometry,
@@ -185,7 +189,12 @@ def _exactly(
 
 
 def _start(geometry: Geometry, momentum: Tensor, state: Tensor | None, seed: int) -> Tensor:
-    rows = geometry.start() if state is None else state.to(momentum, copy=True)
+    if state is not None:
+        rows = state.to(momentum, copy=True)
+    elif len(momentum) <= momentum.shape[1] + 1:
+        rows = nearest_simplex(momentum)  # of largest rho already
+    else:
+        rows = geometry.start()
     return geometry.retract_(part_ties(geometry.retract_(rows), seed))
 
 

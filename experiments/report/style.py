@@ -28,7 +28,7 @@ PALETTE = (
     "#db4250",
 )
 """For methods in the order of their table; a dozen to a dash of `DASHES`."""
-DASHES = ("solid", "dash", "dot", "dashdot")
+DASHES = ("solid", "dash", "longdash", "dashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 
 

@@ -17,6 +17,7 @@ from optim.updates.right_polar import right_polar
 from optim.updates.row_norm import row_norm
 from optim.updates.rows import as_rows
 from packing import Solution, checks, solve
+from packing.solvers.separation import MET
 
 PRECONDITIONERS: dict[str, Callable[..., Tensor] | None] = {
     "none": None,
@@ -90,7 +91,8 @@ def row_separation(
         mask=mask,
         seed=seed,
     )
-    # solve stops early only if interrupted, as it has neither a tolerance nor a time limit
-    if solution.passes > 0 and len(solution.history) < passes:
+    # with neither a tolerance nor a time limit solve stops early at the bound or if interrupted
+    history = solution.history
+    if 0 < len(history) < passes and history[-1].rho < solution.bound * (1 - MET):
         raise KeyboardInterrupt
     return as_rows(solution.update, vocab_dim), solution

@@ -38,6 +38,8 @@ RATE, RISE, FALL = 0.05, 0.05, 0.06
 """Gain of the steering, and most that the log of the target rises or falls in a pass."""
 MARGIN = 1e-3
 """Aimed for beyond the floor, as the diameter is that of the pass before."""
+MET = 1e-6
+"""Relative distance to the bound at which nothing is left to gain."""
 WINDOW = 8
 """Passes over which the gain is held against the tolerance."""
 
@@ -79,6 +81,8 @@ class Limits:
     deadline: float | None = None
     """On the clock of `time.monotonic`."""
     on_pass: Callable[[Progress], None] | None = None
+    bound: float = math.inf
+    """No `rho` is larger."""
 
 
 @dataclass
@@ -113,7 +117,7 @@ def separate(
         floor: least alignment, in the measure of the geometry.
         method: which pairs move whom.
         run: start, changed in place.
-        limits: passes, tolerance, deadline.
+        limits: passes, tolerance, deadline, bound.
         measure: what is reported and held against the floor.
     """
     target = geometry.spacing()
@@ -131,6 +135,9 @@ def separate(
         _note(run, floor, separation, measure)
         if limits.on_pass is not None:
             limits.on_pass(run.history[-1])
+        if run.best_rho >= limits.bound * (1 - MET):
+            run.stop = "rho meets its upper bound: no update is separated further"
+            return
 
         room = (target - nearest).clamp_min_(0)
         if far < math.inf:

@@ -270,6 +270,12 @@ def test_a_warm_start_goes_on_where_the_last_one_ended(generator):
     assert warm.rho > cold.rho
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_a_solve_that_meets_the_bound_early_is_no_interrupt(generator, dtype):
+    S, solution = updates.row_separation(gaussian(9, 16, generator).to(dtype))
+    assert len(solution.history) == 1 and S.dtype == dtype and solution.rho > 0.95
+
+
 def test_an_interrupt_ends_the_step(generator, monkeypatch):
     calls = 0
 

@@ -402,3 +402,23 @@ def test_ties_far_apart_are_found(generator):
     rows = gaussian(9000, 3, generator)
     rows[8999] = rows[0]
     assert (part_ties(rows, 0) != rows).any(dim=1).nonzero()[:, 0].tolist() == [8999]
+
+
+@pytest.mark.parametrize(("num_rows", "dim"), [(2, 1), (3, 2), (10, 64), (33, 32)])
+@pytest.mark.parametrize("measure", ["decrease", "cosine"])
+def test_up_to_d_plus_1_rows_are_the_nearest_regular_simplex(num_rows, dim, measure, generator):
+    """No rotation of the simplex agrees better: the polar factor of the momentum is optimal."""
+    A = torch.randn(num_rows, dim, generator=generator, dtype=torch.float64)
+    solution = solve(A, measure=measure, alignment=0.5)
+    assert solution.rho >= 1 - 1e-9 and solution.met and len(solution.history) == 1
+    assert "bound" in solution.stop
+    U, _, Wt = torch.linalg.svd(A - A.mean(dim=0), full_matrices=False)
+    rank = num_rows - 1
+    polar = U[:, :rank] @ Wt[:rank]
+    assert solution.alignment == pytest.approx(cloud.alignment(A, polar), rel=1e-9)
+    assert solve(A.half(), measure=measure, alignment=0.5).rho > 0.99
+
+
+def test_a_momentum_of_one_direction_has_a_simplex_too(generator):
+    A = torch.randn(6, 1, generator=generator) * torch.randn(1, 8, generator=generator)
+    assert solve(A, alignment=0.3).rho > 1 - 1e-5
