@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from optim.base import HeadOptimizer, real_rows
+from optim.base import real_rows
+from optim.reporting import ReportingOptimizer
 from optim.updates.row_separation import PRECONDITIONERS, row_separation
 from optim.updates.rows import as_rows
 from packing import Solution, checks, cloud
@@ -39,7 +40,7 @@ class StepReport(NamedTuple):
     without a `radius`."""
 
 
-class RowSeparation(HeadOptimizer):
+class RowSeparation(ReportingOptimizer[StepReport]):
     """Momentum with row-separated updates: `W <- (1 - lr weight_decay) W - lr S`, D(S) = 1.
 
     S maximises the smallest distance of its rows among updates of diameter at most 1 that keep
@@ -117,7 +118,6 @@ class RowSeparation(HeadOptimizer):
             radius=radius,
             seed=seed,
         )
-        self._reports: dict[Tensor, StepReport] = {}
         super().__init__(params, options)
 
     @classmethod
@@ -133,31 +133,6 @@ class RowSeparation(HeadOptimizer):
             raise TypeError(f"warm_start is {options['warm_start']!r}, expected True or False")
         if options["radius"] is not None:
             checks.check_size(options["radius"], "radius")
-
-    @property
-    def last_step(self) -> dict[str, StepReport]:
-        """What the last step did, by the parameter's name, or "group.index" without names.
-
-        Numbers that the step has computed anyway: reading them costs nothing. Empty before the
-        first step and after loading, copying or unpickling.
-        """
-        reports = {}
-        for g, group in enumerate(self.param_groups):
-            for k, p in enumerate(group["params"]):
-                if p in self._reports:
-                    name = group["param_names"][k] if "param_names" in group else f"{g}.{k}"
-                    reports[name] = self._reports[p]
-        return reports
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore; the reports are not part of the state."""
-        self._reports = {}
-        super().__setstate__(state)
-
-    def _step_parameter(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        self._reports.pop(p, None)
-        super()._step_parameter(p, grad, group)
-        self._reports[p] = self._report
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = super()._new_state(p, group)

