@@ -81,7 +81,9 @@ def solve(
         Literal["projected_gradient", "smoothed", "guttman", "exact"],
         typer.Option(help="The algorithm; exact is for small matrices."),
     ] = "projected_gradient",
-    passes: Annotated[int, typer.Option(min=1, help="Most passes of the solver; those that certify come on top.")] = 24,
+    passes: Annotated[
+        int, typer.Option(min=1, help="Most passes of the solver; those that certify come on top.")
+    ] = 24,
     starts: Annotated[
         int, typer.Option(min=1, help="Starts of the exact solver, rounded up to batches of 64.")
     ] = 256,
