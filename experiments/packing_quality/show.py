@@ -33,6 +33,8 @@ COLOURS = {
 }
 FITTED = 0.05
 """Seconds below which a case is overhead and is left out of the fits."""
+LEAST_CASES = 4
+"""Of a fit."""
 
 
 def grid(rows: Rows, method: str) -> tuple[list[int], list[int], np.ndarray]:
@@ -136,20 +138,27 @@ def quality_table(rows: Rows) -> list[str]:
 
 
 def fit_table(rows: Rows) -> list[str]:
-    """The cost of a pass against V and d, a line a solver, certifying passes included."""
+    """The cost of a pass against V and d by processor, certifying passes included.
+
+    A line a solver for every processor that has the cases for a fit.
+    """
     lines = [
-        "| solver | seconds a pass | V exponent | d exponent | spread | cases |",
-        "|---|---|---|---|---|---|",
+        "| solver | processor | seconds a pass | V exponent | d exponent | spread | cases |",
+        "|---|---|---|---|---|---|---|",
     ]
     for method in SOLVED:
-        own = [r for r in rows if r["method"] == method and float(r["seconds"]) >= FITTED]
-        cost = [float(r["seconds"]) / (int(r["passes"]) + 2) for r in own]
-        law = power_law([int(r["rows"]) for r in own], [int(r["dim"]) for r in own], cost)
-        lines.append(
-            f"| {method} | {law.factor:.2g} V^{law.rows:.2f} d^{law.dim:.2f} "
-            f"| {law.rows:.2f} ± {law.rows_error:.2f} | {law.dim:.2f} ± {law.dim_error:.2f} "
-            f"| {law.spread:.2f} | {law.cases} |"
-        )
+        timed = [r for r in rows if r["method"] == method and float(r["seconds"]) >= FITTED]
+        for cpu in dict.fromkeys(r["cpu"] for r in timed):
+            own = [r for r in timed if r["cpu"] == cpu]
+            Vs, ds = ([int(r[name]) for r in own] for name in ("rows", "dim"))
+            if len(own) < LEAST_CASES or len(set(Vs)) < 2 or len(set(ds)) < 2:
+                continue
+            law = power_law(Vs, ds, [float(r["seconds"]) / (int(r["passes"]) + 2) for r in own])
+            lines.append(
+                f"| {method} | {cpu} | {law.factor:.2g} V^{law.rows:.2f} d^{law.dim:.2f} "
+                f"| {law.rows:.2f} ± {law.rows_error:.2f} | {law.dim:.2f} ± {law.dim_error:.2f} "
+                f"| {law.spread:.2f} | {law.cases} |"
+            )
     return lines
 
 

@@ -101,3 +101,23 @@ def test_missing_cells_stay_empty():
     assert (Vs, ds) == ([10, 20], [2, 3])
     assert share[0, 0] == 0.5 and share[1, 1] == 0.75
     assert np.isnan(share[0, 1]) and np.isnan(share[1, 0])
+
+
+def test_costs_of_different_processors_are_fitted_apart():
+    """Exact laws V^2 d on one, ten times the cost on another, and too few cases on a third."""
+    rows = [
+        {
+            "method": "smoothed",
+            "cpu": cpu,
+            "rows": str(V),
+            "dim": str(d),
+            "passes": "6",
+            "seconds": str(8 * factor * V**2 * d),
+        }
+        for cpu, factor, dims in (("one", 1e-6, (8, 16)), ("two", 1e-5, (8, 16)), ("few", 1, (8,)))
+        for V in (512, 1024)
+        for d in dims
+    ]
+    made = show.fit_table(rows)[2:]
+    assert [line.split(" | ")[1] for line in made] == ["one", "two"]
+    assert "1e-06 V^2.00 d^1.00" in made[0] and "1e-05 V^2.00 d^1.00" in made[1]
