@@ -183,7 +183,6 @@ def test_row_numbers_of_any_kind(indices):
         (torch.tensor(3), ValueError, r"shape \(\).*row numbers"),
         (torch.zeros(3, dtype=torch.int64, device="meta"), TypeError, "meta device"),
     ],
-    ids=repr,
 )
 def test_what_are_no_row_numbers_is_refused(indices, error, match):
     with pytest.raises(error, match=match):
