@@ -360,6 +360,8 @@ def _cell(interval: Interval) -> tuple[str, str]:
         return "", ""
     if interval.low == interval.high:
         return "0", ""
+    if interval.pairs == 1:
+        return f"{interval.mean:+.4f}", interval.verdict
     return f"{interval.mean:+.4f} ± {interval.high - interval.mean:.4f}", interval.verdict
 
 

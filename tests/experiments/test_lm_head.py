@@ -606,6 +606,12 @@ def test_the_terminal_table_shows_every_figure_in_80_columns():
         assert line.name in printed and f"{line.loss:.4f}" in printed
 
 
+def test_one_seed_has_a_difference_and_no_interval():
+    lines = summary.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
+    one = lines[1]._replace(to_adamw=summary.paired_interval([0.25]))
+    assert "| +0.2500 | too few seeds |" in summary.markdown([one])
+
+
 def test_the_time_of_different_processors_is_a_range():
     lines = summary.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
     one = lines[0]._replace(head_share=(0.03, 0.48))
