@@ -73,7 +73,7 @@ class HeadOptimizer(Optimizer):
             checks.check_size(options[name], name)
         if options["momentum"] >= 1:
             raise ValueError(f"momentum is {options['momentum']}, expected less than 1")
-        for name in ("nesterov", "center"):
+        for name in ("nesterov", "center", "warm_start"):
             if not isinstance(options.get(name, False), bool):
                 raise TypeError(f"{name} is {options[name]!r}, expected True or False")
         if options["vocab_dim"] not in (0, 1) or isinstance(options["vocab_dim"], (bool, float)):

@@ -129,8 +129,6 @@ class RowSeparation(ReportingOptimizer[StepReport]):
         checks.check_choice(options["precondition"], "precondition", tuple(PRECONDITIONERS))
         checks.check_count(options["passes"], "passes", 1)
         checks.check_count(options["seed"], "seed", 0)
-        if not isinstance(options["warm_start"], bool):
-            raise TypeError(f"warm_start is {options['warm_start']!r}, expected True or False")
         if options["radius"] is not None:
             checks.check_size(options["radius"], "radius")
 

@@ -85,8 +85,6 @@ class SteepestDescent(ReportingOptimizer[SteepestReport]):
     def _check_options(cls, options: dict[str, Any]) -> None:
         super()._check_options(options)
         checks.check_count(options["passes"], "passes", 2)
-        if not isinstance(options["warm_start"], bool):
-            raise TypeError(f"warm_start is {options['warm_start']!r}, expected True or False")
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = super()._new_state(p, group)
@@ -100,7 +98,9 @@ class SteepestDescent(ReportingOptimizer[SteepestReport]):
     def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         start = None
         if group["warm_start"] and "flow_weights" in state and bool(state["flow_weights"].any()):
-            start = Flow(state["flow_pairs"], state["flow_weights"], state["flow_positions"])
+            # parameters may have moved to another device since the flow was kept
+            names = ("flow_pairs", "flow_weights", "flow_positions")
+            start = Flow(*(state[name].to(momentum.device) for name in names))
         update, step = steepest(
             momentum,
             passes=group["passes"],

@@ -47,8 +47,9 @@ FIELDS = (
 )
 STARTS = ("momentum", "code", "aligned", "blended", "random")
 CODED = ("code", "aligned", "blended")
-LARGEST_WEIGHT = 1e3
-BISECTIONS = 16
+WEIGHTS = (1e-6, 1e3)
+"""Between which the weight of the momentum in a blend is sought."""
+BISECTIONS = 24
 
 
 def main(
@@ -99,9 +100,9 @@ def states(A: Tensor) -> dict[str, Callable[[float], Tensor | None]]:
 
 def blended(rows: Tensor, A: Tensor, floor: float) -> Tensor:
     """Return `blend(rows, A, weight)` of about the least weight that meets the floor."""
-    low, high = 0.0, LARGEST_WEIGHT
+    low, high = WEIGHTS
     for _ in range(BISECTIONS):
-        weight = math.sqrt(max(low, 1e-2) * high)
+        weight = math.sqrt(low * high)
         met = alignment(A, blend(rows, A, weight)) >= floor
         low, high = (low, weight) if met else (weight, high)
     return blend(rows, A, high)

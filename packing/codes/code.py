@@ -9,6 +9,7 @@ is `2 - 2c`, so
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -173,8 +174,23 @@ class Part(Code):
         self.code._check_integers(indices, dtype)
 
 
-class Stored(Code):
-    """Rows held in memory, `rho` measured on all pairs."""
+class Held(Code):
+    """A code whose rows are all held in memory once any are asked for."""
+
+    @abstractmethod
+    def _build(self) -> Tensor:
+        """All rows, of norm `norm`, shape (V, d)."""
+
+    @cached_property
+    def _stored(self) -> Tensor:
+        return self._build()
+
+    def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:
+        return self._stored.to(indices.device, dtype)[indices]
+
+
+class Stored(Held):
+    """Rows of the caller, `rho` measured on all pairs."""
 
     def __init__(self, rows: Tensor, origin: str):
         """Hold `rows`, shape (V, d), V >= 2, and measure them."""
@@ -183,10 +199,10 @@ class Stored(Code):
         scaled = rows.double() / rows.double().norm(dim=1).max()
         rho = cloud.ratio(scaled).value
         super().__init__(len(rows), rows.shape[1], rho, "measured", origin)
-        self._stored = scaled
+        self._scaled = scaled
 
-    def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:
-        return self._stored.to(indices.device, dtype)[indices]
+    def _build(self) -> Tensor:
+        return self._scaled
 
 
 def rho_of_cosines(least: float, largest: float) -> float:

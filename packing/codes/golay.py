@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from packing import checks
-from packing.codes.code import Code
+from packing.codes.code import Held
 
 LENGTH, BITS = 24, 12
 
 
-class Golay(Code):
+class Golay(Held):
     """The words that are 0 at the first `24 - dim` places, these left out: `2^(dim - 12)` rows."""
 
     def __init__(self, dim: int = LENGTH):
@@ -38,9 +38,9 @@ class Golay(Code):
         self.cosines = 1 - 2 * most / dim, 1 - 2 * least / dim
         self.norm, self.integral = math.sqrt(dim), True
 
-    def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:
-        signs = torch.from_numpy(1 - 2 * words()[:, LENGTH - self.dim :].astype(np.int8))
-        return signs.to(indices.device, dtype)[indices]
+    def _build(self) -> Tensor:
+        bits = words()[: self.num_rows, LENGTH - self.dim :]
+        return torch.from_numpy(1 - 2 * bits.astype(np.int8))
 
 
 @cache

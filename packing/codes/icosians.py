@@ -5,19 +5,18 @@ With phi the golden ratio they are the unit vectors `(1, 0, 0, 0)`, `(1, +-1, +-
 +-phi/2 and +-1/(2 phi). H. S. M. Coxeter, Regular Polytopes, 3rd ed., 8.7.
 """
 
-from functools import cached_property
 from itertools import permutations, product
 
 import torch
 from sympy.combinatorics import Permutation
 from torch import Tensor
 
-from packing.codes.code import Code, rho_of_cosines
+from packing.codes.code import Held, rho_of_cosines
 
 PHI = (1 + 5**0.5) / 2
 
 
-class Icosians(Code):
+class Icosians(Held):
     """60 rows with cosines up to +-phi/2."""
 
     def __init__(self) -> None:
@@ -26,11 +25,7 @@ class Icosians(Code):
         super().__init__(60, 4, rho, "exact", "the vertices of the 600-cell up to sign")
         self.cosines = -PHI / 2, PHI / 2
 
-    def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:
-        return self._stored.to(indices.device, dtype)[indices]
-
-    @cached_property
-    def _stored(self) -> Tensor:
+    def _build(self) -> Tensor:
         rows = torch.eye(4, dtype=torch.float64).tolist()
         rows += [[0.5, *(sign / 2 for sign in signs)] for signs in product((1, -1), repeat=3)]
         even = [p for p in permutations(range(4)) if Permutation(p).is_even]

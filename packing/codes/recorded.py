@@ -1,15 +1,12 @@
 """The configurations of the record table: few points in few dimensions, found by search."""
 
-from functools import cached_property
-
-import torch
 from torch import Tensor
 
-from packing.codes.code import Code
+from packing.codes.code import Held
 from packing.records import best_configuration, found_ratios
 
 
-class Recorded(Code):
+class Recorded(Held):
     """The stored configuration of n points of R^d, centred; `rho` is certified to 27 digits.
 
     Where a published value is better than the one stored (`packing.records.records` says so), its
@@ -26,11 +23,7 @@ class Recorded(Code):
         origin = f"the record of {num_rows} points in R^{dim} (packing.records)"
         super().__init__(num_rows, dim, rho, "proved", origin)
 
-    def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:
-        return self._stored.to(indices.device, dtype)[indices]
-
-    @cached_property
-    def _stored(self) -> Tensor:
+    def _build(self) -> Tensor:
         points = best_configuration(self.num_rows, self.dim).points
         rows = points - points.mean(dim=0)
         return rows / rows.norm(dim=1).max()

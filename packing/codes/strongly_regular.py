@@ -12,7 +12,7 @@ Dedicata 6 (1977); graphs: Brouwer and Van Maldeghem, Strongly regular graphs (2
 """
 
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache
 from itertools import combinations, product
 from math import sqrt
 
@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from packing.codes.code import Code, rho_of_cosines
+from packing.codes.code import Held, rho_of_cosines
 from packing.codes.golay import octads
 
 
-class StronglyRegular(Code):
+class StronglyRegular(Held):
     """The vertices of a strongly regular graph in its smaller eigenspace.
 
     `named` has those of the graphs of this file. Rows are held in memory once they are asked for.
@@ -47,11 +47,7 @@ class StronglyRegular(Code):
         rho = rho_of_cosines(*self.cosines)
         super().__init__(v, dim, rho, "exact", f"the {name} graph")
 
-    def _rows(self, indices: Tensor, dtype: torch.dtype) -> Tensor:
-        return self._stored.to(indices.device, dtype)[indices]
-
-    @cached_property
-    def _stored(self) -> Tensor:
+    def _build(self) -> Tensor:
         A = nx.to_numpy_array(self._make())
         _check_parameters(A, self.parameters)
         gram = np.eye(len(A)) + self._near * A + self._far * (1 - np.eye(len(A)) - A)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import optim
 from experiments.lm_head import __main__ as command
 from experiments.lm_head import corpus as corpora
-from experiments.lm_head import diagnostics, heads, plan, results, summary, variants
+from experiments.lm_head import diagnostics, heads, look, plan, results, summary, variants
 from experiments.lm_head.config import Run, Training
 from experiments.lm_head.presets import METHODS, PRESETS, SMOKE, Preset, Stage
 from experiments.lm_head.train import Session, body_optimizers, train
@@ -445,6 +445,32 @@ class TestHiddenMetric:
         logits = logits - logits.mean(dim=1, keepdim=True)
         others = others - others.mean(dim=1, keepdim=True)
         assert torch.allclose(others / others.norm(), logits / logits.norm(), atol=1e-4)
+
+
+def test_a_look_is_the_run_of_the_method_with_its_options_replaced(tmp_path, corpus):
+    found = look.look("row_norm", 0.08, {"momentum": 0.5}, TINY, 3, tmp_path)
+    method = replace(METHODS["row_norm"], options={"momentum": 0.5})
+    run = Run.of(TINY, "row_norm", method, 0.08, 3)
+    assert found == train(run, corpus)["val_loss"]
+    assert found != train(tiny(seed=3, lr=0.08), corpus)["val_loss"]
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "said"),
+    [
+        ("none", "momentum=0.9", "'none', expected one of adamw_95"),
+        ("row_norm", "momentum=x y", "expected NAME=LITERAL"),
+        ("row_norm", "momentum=2", "momentum is 2"),
+        ("row_norm", "speed=2", "speed"),
+    ],
+)
+def test_a_look_refuses_what_it_cannot_run(name, option, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(look, "SMALL", TINY)
+    command = typer.Typer()
+    command.command()(look.main)
+    arguments = [name, "--lr", "0.1", "--option", option, "--cache", str(tmp_path)]
+    result = CliRunner().invoke(command, arguments, env={"COLUMNS": "200"})
+    assert result.exit_code == 2 and said in result.output
 
 
 # what to run next
