@@ -174,9 +174,13 @@ class HeadOptimizer(Optimizer):
         (pytorch#43706), which would lose the digits of a float32 buffer of a bfloat16 head. The
         tensors are copied, not shared with `state_dict`. Options that a saved group lacks, as one
         of an earlier version may, stay as they are.
+
+        Raises:
+            ValueError: the groups do not fit, or a momentum has another shape than its parameter;
+                nothing has been changed then.
         """
         # registered last, so it sees what the hooks of the user have made of the state
-        handle = self.register_load_state_dict_pre_hook(_shield)
+        handle = self.register_load_state_dict_pre_hook(_check_and_shield)
         try:
             super().load_state_dict(state_dict)
         finally:
@@ -217,8 +221,17 @@ class _Shielded:
         return self.value.to(device=p.device, dtype=dtype, copy=True)
 
 
-def _shield(optimizer: Optimizer, state_dict: dict[str, Any]) -> dict[str, Any]:
-    """The state dict with its tensors shielded and its groups completed."""
+def _check_and_shield(optimizer: Optimizer, state_dict: dict[str, Any]) -> dict[str, Any]:
+    """The state dict with its shapes checked, its tensors shielded and its groups completed."""
+    for group, saved in zip(optimizer.param_groups, state_dict["param_groups"], strict=False):
+        for p, key in zip(group["params"], saved["params"], strict=False):
+            buffer = state_dict["state"].get(key, {}).get("momentum_buffer")
+            if isinstance(buffer, Tensor) and buffer.shape != p.shape:
+                raise ValueError(
+                    f"the state dict has a momentum of shape {tuple(buffer.shape)} for parameter "
+                    f"{key}, of shape {tuple(p.shape)}; resize the parameter as it was saved, or "
+                    f"start this optimiser without its state"
+                )
     state = {
         key: {k: _Shielded(v) if isinstance(v, Tensor) else v for k, v in kept.items()}
         if isinstance(kept, dict)
