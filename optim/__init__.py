@@ -10,6 +10,7 @@ from optim.pace import Pace
 from optim.polar_grad import HybridPolarGradM, LeftPolarGradM, RightPolarGradM
 from optim.row_norm import RowNormM
 from optim.row_separation import RowSeparation, StepReport
+from optim.rowwise_adam import BoundedReport, RowwiseAdam
 from optim.signum import Signum
 from optim.spectral_cap import SpectralCap
 from optim.stacked import Stacked
@@ -17,6 +18,7 @@ from optim.steepest_descent import SteepestDescent
 
 __all__ = [
     "Assignment",
+    "BoundedReport",
     "Combined",
     "HeadOptimizer",
     "HybridPolarGradM",
@@ -26,6 +28,7 @@ __all__ = [
     "RightPolarGradM",
     "RowNormM",
     "RowSeparation",
+    "RowwiseAdam",
     "Signum",
     "SpectralCap",
     "Stacked",

@@ -156,7 +156,7 @@ class HeadOptimizer(Optimizer):
         # not in place, so that an update that fails leaves everything as it was
         momentum = buffer.lerp(grad, 1 - beta)
         direction = grad.lerp(momentum, beta) if group["nesterov"] else momentum
-        update = self._update(_gathered(direction), group, state)
+        update = self._update(gathered(direction), group, state)
         buffer.copy_(momentum)
         if group["weight_decay"] != 0:
             p.mul_(1 - lr * group["weight_decay"])
@@ -251,13 +251,13 @@ def real_rows(momentum: Tensor, group: dict[str, Any]) -> Tensor | None:
     return None if real is None else torch.arange(rows, device=momentum.device) < real
 
 
-def _state_dtype(p: Tensor) -> torch.dtype:
-    return torch.promote_types(p.dtype, torch.float32)
-
-
-def _gathered(x: Tensor) -> Tensor:
+def gathered(x: Tensor) -> Tensor:
     """The whole matrix on every rank."""
     return x.full_tensor() if isinstance(x, DTensor) else x
+
+
+def _state_dtype(p: Tensor) -> torch.dtype:
+    return torch.promote_types(p.dtype, torch.float32)
 
 
 def _sharded_like(update: Tensor, p: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from optim.groups import Assignment, assign_roles, frozen_names
 from optim.polar_grad import HybridPolarGradM, LeftPolarGradM, RightPolarGradM
 from optim.row_norm import RowNormM
 from optim.row_separation import RowSeparation
+from optim.rowwise_adam import RowwiseAdam
 from optim.signum import Signum
 from optim.stacked import Stacked
 from optim.steepest_descent import SteepestDescent
@@ -21,6 +22,7 @@ from packing import checks
 OPTIMIZERS: dict[str, type[Optimizer]] = {
     "row_separation": RowSeparation,
     "row_norm": RowNormM,
+    "rowwise_adam": RowwiseAdam,
     "right_polar": RightPolarGradM,
     "left_polar": LeftPolarGradM,
     "hybrid_polar": HybridPolarGradM,

@@ -11,12 +11,14 @@ from experiments.lm_head import variants
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "AdamW": torch.optim.AdamW,
+    "NAdam": torch.optim.NAdam,
     "Muon": torch.optim.Muon,
     "Signum": optim.Signum,
     "RowNormM": optim.RowNormM,
     "RightPolarGradM": optim.RightPolarGradM,
     "HybridPolarGradM": optim.HybridPolarGradM,
     "RowSeparation": optim.RowSeparation,
+    "RowwiseAdam": optim.RowwiseAdam,
     "SteepestDescent": optim.SteepestDescent,
     "RowNormDiameter": variants.RowNormDiameter,
     "RowNormCode": variants.RowNormCode,
@@ -25,6 +27,7 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "WeighedRows": variants.WeighedRows,
     "SignalRows": variants.SignalRows,
     "HiddenMetric": variants.HiddenMetric,
+    "SeparatedRowwiseAdam": variants.SeparatedRowwiseAdam,
 }
 
 

@@ -17,6 +17,7 @@ ROW_LRS = (0.01, 0.02, 0.04, 0.08, 0.16)
 POLAR_LRS = (0.05, 0.1, 0.2, 0.4, 0.8)
 HYBRID_LRS = (2.5e-4, 5e-4, 1e-3, 2e-3, 4e-3)
 DIAMETER_LRS = (0.02, 0.04, 0.08, 0.16, 0.32)
+ROWWISE_LRS = (0.03, 0.06, 0.12, 0.24, 0.48)
 
 
 def adamw(beta2: float) -> Method:
@@ -57,6 +58,17 @@ METHODS: dict[str, Method] = {
         options={"passes": 2, "warm_start": True, "nesterov": False},
         lrs=DIAMETER_LRS,
     ),
+    "rowwise_adam": Method(optimizer="RowwiseAdam", lrs=ROWWISE_LRS),
+    # AdamW with the look-ahead that rowwise Adam has
+    "nadamw_99": Method(
+        optimizer="NAdam",
+        options={
+            "betas": (0.9, 0.99),
+            "eps": 1e-10,
+            "decoupled_weight_decay": True,
+        },
+        lrs=ADAMW_LRS,
+    ),
     # the ablation: one part taken away or replaced
     "row_norm_uncentred": Method(optimizer="RowNormM", options={"center": False}, lrs=ROW_LRS),
     "row_norm_nesterov": Method(optimizer="RowNormM", options={"nesterov": True}, lrs=ROW_LRS),
@@ -80,6 +92,18 @@ METHODS: dict[str, Method] = {
     "separation_heavy_first": variant("WeighedRows", power=2.0),
     "separation_signal": variant("SignalRows"),
     "separation_hidden_metric": variant("HiddenMetric", damping=0.01),
+    "rowwise_adam_rows": Method(optimizer="RowwiseAdam", options={"polar": False}, lrs=ROWWISE_LRS),
+    "rowwise_adam_plain": Method(
+        optimizer="RowwiseAdam", options={"nesterov": False}, lrs=ROWWISE_LRS
+    ),
+    "row_then_polar_look_ahead": Method(
+        optimizer="HybridPolarGradM",
+        options={"order": "row_then_polar", "momentum": 0.9, "nesterov": True},
+        lrs=HYBRID_LRS,
+    ),
+    "rowwise_adam_separated": Method(
+        optimizer="SeparatedRowwiseAdam", options={"floor": 0.95}, lrs=ROWWISE_LRS
+    ),
     "separation_falling_floor": replace(separation(), schedule={"alignment": (0.7, 0.5)}),
     "separation_rising_floor": replace(separation(), schedule={"alignment": (0.5, 0.7)}),
 }
@@ -87,10 +111,11 @@ METHODS: dict[str, Method] = {
 FIRST = ("adamw_95", "row_norm", "separation_65", "row_then_polar")
 SECOND = ("adamw_99", "muon", "sign", "right_polar")
 THIRD = ("separation_70", "separation_50", "separation_cosine_65")
+FOURTH = ("rowwise_adam", "nadamw_99")
 SLOW = ("steepest",)
 REFERENCES = ("adamw_95", "row_norm", "separation_65")
 """Those of the cpu preset that the ablation is read against; the runs are the same ones."""
-ABLATION = tuple(METHODS)[len(FIRST + SECOND + THIRD + SLOW) :]
+ABLATION = tuple(METHODS)[len(FIRST + SECOND + THIRD + FOURTH + SLOW) :]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,11 +183,13 @@ PRESETS: dict[str, Preset] = {
             Stage(training=SMALL, methods=FIRST),
             Stage(training=SMALL, methods=SECOND),
             Stage(training=LARGE, methods=FIRST),
+            Stage(training=SMALL, methods=FOURTH),
+            Stage(training=LARGE, methods=FOURTH),
             Stage(training=SMALL, methods=THIRD),
             Stage(training=LARGE, methods=SECOND),
             Stage(training=SMALL, methods=SLOW),
         )
     ),
     "ablation": Preset(stages=(Stage(training=SMALL, methods=REFERENCES + ABLATION),)),
-    "gpu": Preset(stages=(Stage(training=GPU, methods=FIRST + SECOND),), seeds=(1, 2, 3)),
+    "gpu": Preset(stages=(Stage(training=GPU, methods=FIRST + SECOND + FOURTH),), seeds=(1, 2, 3)),
 }

@@ -22,7 +22,7 @@ from experiments.lm_head.corpus import Corpus, window_order, windows_at
 from experiments.lm_head.heads import OPTIMIZERS, direction
 from experiments.lm_head.variants import HiddenMetric
 from experiments.model import GPT
-from optim import RowSeparation
+from optim import RowSeparation, RowwiseAdam
 
 PROBE_WINDOWS = 2
 CHECKPOINT_SECONDS = 60.0
@@ -274,7 +274,7 @@ class Session:
         followed = direction(self.head_optimizer, self.head)
         figures = diagnostics.update_figures(change, followed)
         lr, promised = float(self.head_optimizer.param_groups[0]["lr"]), figures["diameter"]
-        if isinstance(self.head_optimizer, RowSeparation):
+        if isinstance(self.head_optimizer, RowSeparation | RowwiseAdam):
             (report,) = self.head_optimizer.last_step.values()
             promised = lr * report.diameter
         logits = hidden @ head.float().T

@@ -152,6 +152,31 @@ class HiddenMetric(optim.HeadOptimizer):
         return at_diameter_one(_separated(momentum @ root, group, state) @ root)
 
 
+class SeparatedRowwiseAdam(optim.RowwiseAdam):
+    """Rowwise Adam, then row separation down to a cosine of `floor` with its update."""
+
+    def __init__(self, params: Any, lr: float, *, floor: float, passes: int = 4):
+        """Take the floor and the passes of `packing.solve`."""
+        checks.check_floor(floor, "floor")
+        self.floor, self.passes = floor, passes
+        super().__init__(params, lr)
+
+    def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+        update = super()._update(momentum, group, state)
+        separated, solution = row_separation(
+            update, alignment=self.floor, measure="cosine", passes=self.passes
+        )
+        self._report = optim.BoundedReport(
+            diameter=solution.diameter,
+            delta=solution.delta,
+            rho=solution.rho,
+            alignment=cloud.alignment(momentum, separated, diameter=solution.diameter),
+            cosine=cloud.cosine(momentum, separated),
+            log_odds=None,
+        )
+        return separated
+
+
 def _options(lr: float, **more: Any) -> dict[str, Any]:
     """The options that all of them share, as `separation` in the presets has them."""
     shared = dict(

@@ -5,6 +5,7 @@ from optim.updates.left_polar import left_polar
 from optim.updates.right_polar import right_polar
 from optim.updates.row_norm import row_norm
 from optim.updates.row_separation import row_separation
+from optim.updates.rowwise_adam import rowwise_adam
 from optim.updates.sign import sign
 from optim.updates.steepest import steepest
 
@@ -14,6 +15,7 @@ __all__ = [
     "right_polar",
     "row_norm",
     "row_separation",
+    "rowwise_adam",
     "sign",
     "steepest",
 ]

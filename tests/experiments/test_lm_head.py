@@ -350,6 +350,31 @@ def step_of(optimizer, grad, **options):
     return -p.detach()
 
 
+def test_separation_after_rowwise_adam_keeps_to_its_update():
+    generator = torch.Generator().manual_seed(5)
+    grads = torch.randn(3, 70, 8, generator=generator)
+    steps = {}
+    for name, optimizer in (
+        ("plain", optim.RowwiseAdam([torch.nn.Parameter(torch.zeros(70, 8))], lr=1.0)),
+        (
+            "separated",
+            variants.SeparatedRowwiseAdam(
+                [torch.nn.Parameter(torch.zeros(70, 8))], lr=1.0, floor=0.9, passes=6
+            ),
+        ),
+    ):
+        (p,) = optimizer.param_groups[0]["params"]
+        for grad in grads:
+            before = p.detach().clone()
+            p.grad = grad.clone()
+            optimizer.step()
+        steps[name] = before - p.detach()
+        (report,) = optimizer.last_step.values()
+        assert cloud.diameter(steps[name]).value == pytest.approx(report.diameter, abs=1e-5)
+    assert 0.9 - 1e-4 <= cloud.cosine(steps["plain"], steps["separated"]) < 0.999
+    assert cloud.ratio(steps["separated"]).value > 1.2 * cloud.ratio(steps["plain"]).value
+
+
 def heavy_tailed(seed, rows=60, dim=8):
     generator = torch.Generator().manual_seed(seed)
     grad = torch.randn(rows, dim, dtype=torch.float64, generator=generator)

@@ -13,6 +13,8 @@ ALL = {
     "left polar": (optim.LeftPolarGradM, {}),
     "polar then row": (optim.HybridPolarGradM, {}),
     "row then polar": (optim.HybridPolarGradM, {"order": "row_then_polar"}),
+    "rowwise adam": (optim.RowwiseAdam, {}),
+    "rowwise adam, no polar": (optim.RowwiseAdam, {"polar": False, "nesterov": False}),
     "sign": (optim.Signum, {}),
     "steepest": (optim.SteepestDescent, {}),
     "steepest, warm": (optim.SteepestDescent, {"warm_start": True, "passes": 2}),

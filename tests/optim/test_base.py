@@ -59,10 +59,20 @@ def test_the_classes_apply_their_updates(name, generator):
             M, order=options.get("order", "polar_then_row")
         ),
         optim.Signum: updates.sign,
+        # in the first step the root mean square of a row's gradients is the length of its momentum
+        optim.RowwiseAdam: lambda M: at_diameter_one(
+            updates.hybrid(M, order="row_then_polar", alpha=0.0)
+            if options.get("polar", True)
+            else updates.row_norm(M)
+        ),
         optim.SteepestDescent: lambda M, **k: updates.steepest(M, **k)[0],
         optim.RowSeparation: lambda M, **k: updates.row_separation(M, **k)[0],
     }[cls]
     torch.testing.assert_close(p.detach(), weight - function(grad, **keep), rtol=0, atol=1e-6)
+
+
+def at_diameter_one(update):
+    return update / torch.pdist(update).max()
 
 
 def test_gradients_and_global_state_are_left_alone(cls, generator):

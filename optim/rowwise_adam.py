@@ -1,0 +1,159 @@
+"""RowwiseAdam: adaptive row lengths, one scale for the singular values, a bounded diameter."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from optim.base import gathered, real_rows
+from optim.reporting import ReportingOptimizer
+from optim.updates.rows import as_rows
+from optim.updates.rowwise_adam import followed_row_rms, rowwise_adam
+from packing import checks
+from packing.certify import certify
+
+
+class BoundedReport(NamedTuple):
+    """What a step did to one parameter; `_asdict()` gives numbers that a logger takes."""
+
+    diameter: float
+    """Largest distance of two rows of the update: 1 within rounding, 0 for a zero update."""
+    delta: float
+    """Smallest distance of two rows of the update."""
+    rho: float
+    """`delta / diameter`, between 0 and 1."""
+    alignment: float
+    """Share of the largest first-order decrease at this diameter."""
+    cosine: float
+    """Of the update and the centred momentum."""
+    log_odds: float | None
+    """`lr * diameter * radius`: no pair's log-odds changed by more in the step, decay apart; None
+    without a `radius`."""
+
+
+class RowwiseAdam(ReportingOptimizer[BoundedReport]):
+    """Momentum over the RMS of each row's gradients, then the polar factor, at diameter one.
+
+        r_i^2 <- beta2 r_i^2 + (1 - beta2) ||g_i - mean(g)||^2        one number a token
+        X = (a_i / r_i),  A the centred momentum;  P = X (X^T X)^(-1/2)
+        W <- (1 - lr weight_decay) W - lr P / D(P)
+
+    Three parts, each of which earned its place in `docs/results.md`: rows whose gradients cancel
+    move less than rows whose gradients agree; all directions of the space move alike; and `lr`
+    means what it means for `RowSeparation`: a step changes no token pair's log-odds by more than
+    `lr * ||h||` at a hidden state h.
+
+    The update does not depend on the scale of the gradients, and is zero if they are. Nothing
+    needs a correction for the first steps, as one common factor does not change the update.
+
+    State per parameter: `momentum_buffer`, and `row_rms`, shape (V,), whole on every rank.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 0.1,
+        *,
+        momentum: float = 0.9,
+        beta2: float = 0.999,
+        nesterov: bool = True,
+        weight_decay: float = 0.0,
+        polar: bool = True,
+        num_steps: int = 5,
+        vocab_dim: int = 0,
+        num_real_rows: int | None = None,
+        radius: float | None = None,
+    ):
+        """Take the parameters and the options, each of which a group may override.
+
+        Args:
+            params: matrices, named or not, or groups of them.
+            lr: diameter of the step: the largest change of a pair's log-odds per unit of the
+                hidden state's norm.
+            momentum: decay of the average, in [0, 1).
+            beta2: decay of the average of squares, in [0, 1).
+            nesterov: look ahead by one gradient.
+            weight_decay: decoupled: weights are multiplied by `1 - lr * weight_decay`.
+            polar: bring the singular values of the scaled rows to one scale.
+            num_steps: polynomials of the polar factor, see `optim.updates.right_polar`.
+            vocab_dim: the axis that counts tokens, 0 or 1.
+            num_real_rows: rows from here on are padding; they are not moved, but for decay, and
+                count nowhere.
+            radius: bound on the norm of the hidden states, such as `sqrt(d)` behind an RMS norm
+                without gain; only for `log_odds` in `last_step`.
+
+        Raises:
+            TypeError, ValueError: an argument is not as above.
+        """
+        options = dict(
+            lr=lr,
+            momentum=momentum,
+            beta2=beta2,
+            nesterov=nesterov,
+            weight_decay=weight_decay,
+            polar=polar,
+            num_steps=num_steps,
+            vocab_dim=vocab_dim,
+            num_real_rows=num_real_rows,
+            radius=radius,
+        )
+        super().__init__(params, options)
+
+    @classmethod
+    def _check_options(cls, options: dict[str, Any]) -> None:
+        super()._check_options(options)
+        checks.check_size(options["beta2"], "beta2")
+        if options["beta2"] >= 1:
+            raise ValueError(f"beta2 is {options['beta2']}, expected less than 1")
+        if not isinstance(options["polar"], bool):
+            raise TypeError(f"polar is {options['polar']!r}, expected True or False")
+        checks.check_count(options["num_steps"], "num_steps", 1)
+        if options["radius"] is not None:
+            checks.check_size(options["radius"], "radius")
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        state = super()._new_state(p, group)
+        rows = p.shape[group["vocab_dim"]]
+        state["row_rms"] = torch.zeros(rows, dtype=state["momentum_buffer"].dtype, device=p.device)
+        return state
+
+    def _step_parameter(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[p]
+        if "row_rms" not in state:  # cleared, or loaded without
+            state.update(self._new_state(p, group))
+        before = state["row_rms"]
+        whole = gathered(grad)
+        state["row_rms"] = followed_row_rms(
+            before.to(p.device),
+            whole,
+            group["beta2"],
+            vocab_dim=group["vocab_dim"],
+            mask=real_rows(whole, group),
+        )
+        try:
+            super()._step_parameter(p, grad, group)
+        except BaseException:  # an update that fails leaves everything as it was
+            state["row_rms"] = before
+            raise
+
+    def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+        mask, axis = real_rows(momentum, group), group["vocab_dim"]
+        rows = as_rows(momentum, axis)
+        followed = rowwise_adam(
+            rows,
+            state["row_rms"],
+            polar=group["polar"],
+            num_steps=group["num_steps"],
+            mask=mask,
+        )
+        made = certify(followed if mask is None else followed[mask], rows, mask, 1.0)
+        radius = group["radius"]
+        self._report = BoundedReport(
+            diameter=made.exact.diameter,
+            delta=made.exact.delta,
+            rho=made.rho,
+            alignment=made.alignment,
+            cosine=made.cosine,
+            log_odds=None if radius is None else float(group["lr"]) * made.exact.diameter * radius,
+        )
+        return as_rows(made.update(rows, mask), axis)
