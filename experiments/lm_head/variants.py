@@ -155,11 +155,11 @@ class HiddenMetric(optim.HeadOptimizer):
 class SeparatedRowwiseAdam(optim.RowwiseAdam):
     """Rowwise Adam, then row separation down to a cosine of `floor` with its update."""
 
-    def __init__(self, params: Any, lr: float, *, floor: float, passes: int = 4):
-        """Take the floor and the passes of `packing.solve`."""
+    def __init__(self, params: Any, lr: float, *, floor: float, momentum: float, passes: int = 4):
+        """Take the decay of the average, and the floor and the passes of `packing.solve`."""
         checks.check_floor(floor, "floor")
         self.floor, self.passes = floor, passes
-        super().__init__(params, lr)
+        super().__init__(params, lr, momentum=momentum)
 
     def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         update = super()._update(momentum, group, state)

@@ -359,7 +359,7 @@ def test_separation_after_rowwise_adam_keeps_to_its_update():
         (
             "separated",
             variants.SeparatedRowwiseAdam(
-                [torch.nn.Parameter(torch.zeros(70, 8))], lr=1.0, floor=0.9, passes=6
+                [torch.nn.Parameter(torch.zeros(70, 8))], lr=1.0, momentum=0.9, floor=0.9, passes=6
             ),
         ),
     ):

@@ -59,7 +59,7 @@ def test_the_classes_apply_their_updates(name, generator):
             M, order=options.get("order", "polar_then_row")
         ),
         optim.Signum: updates.sign,
-        # in the first step the root mean square of a row's gradients is the length of its momentum
+        # in the first step the RMS of a row's gradients is the length of its momentum
         optim.RowwiseAdam: lambda M: at_diameter_one(
             updates.hybrid(M, order="row_then_polar", alpha=0.0)
             if options.get("polar", True)
@@ -68,7 +68,9 @@ def test_the_classes_apply_their_updates(name, generator):
         optim.SteepestDescent: lambda M, **k: updates.steepest(M, **k)[0],
         optim.RowSeparation: lambda M, **k: updates.row_separation(M, **k)[0],
     }[cls]
-    torch.testing.assert_close(p.detach(), weight - function(grad, **keep), rtol=0, atol=1e-6)
+    # the polar factor multiplies roundings, which fall differently on the way of RowwiseAdam
+    atol = 1e-5 if cls is optim.RowwiseAdam else 1e-6
+    torch.testing.assert_close(p.detach(), weight - function(grad, **keep), rtol=0, atol=atol)
 
 
 def at_diameter_one(update):

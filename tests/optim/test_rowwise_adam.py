@@ -66,6 +66,15 @@ def test_a_step_keeps_its_bound(generator, dtype):
     assert report.cosine > 0
 
 
+def test_a_single_token_and_equal_rows_report_no_distance(generator):
+    for rows, delta in ((1, float("inf")), (5, 0.0)):
+        grad = gaussian(1, 4, generator).expand(rows, 4).clone()
+        p, optimiser = stepped(optim.RowwiseAdam, torch.ones(rows, 4), [grad], lr=1.0)
+        assert torch.equal(p.detach(), torch.ones(rows, 4))
+        report = optimiser.last_step["0.0"]
+        assert (report.diameter, report.rho, report.delta) == (0.0, 0.0, delta)
+
+
 def test_rows_that_cancel_stay_short(generator):
     """A row whose gradient changes its sign in every step moves less than one that keeps it."""
     signs = torch.ones(40, 1)
