@@ -15,6 +15,7 @@ OPTIMISERS: dict[str, Callable[[list[Parameter]], torch.optim.Optimizer]] = {
     "RightPolarGradM": optim.RightPolarGradM,
     "HybridPolarGradM": optim.HybridPolarGradM,
     "HybridPolarGradM, row_then_polar": lambda p: optim.HybridPolarGradM(p, order="row_then_polar"),
+    "RowwiseAdam": optim.RowwiseAdam,
     "SteepestDescent, 8 passes (default)": optim.SteepestDescent,
     "RowSeparation, 4 passes (default)": optim.RowSeparation,
     "RowSeparation, 2 passes": lambda p: optim.RowSeparation(p, passes=2),

@@ -60,10 +60,8 @@ def main(
     figures: dict = report[shape]["figures"] if only and shape in report else {}
     report[shape] = {
         "command": "python -m benchmarks.optimizers" + (" --large" if large else ""),
-        "date": datetime.date.today().isoformat(),
         "torch": torch.__version__,
         "python": platform.python_version(),
-        "cpu": cpu(),
         "threads": 1,
         "figures": figures,
     }
@@ -81,6 +79,8 @@ def main(
             "seconds": round(seconds, 3),
             "bare_products": round(cost, 4),
             "share_of_training_step": round(cost / training, 6),
+            "cpu": cpu(),
+            "date": datetime.date.today().isoformat(),
         }
         out.write_text(json.dumps(report, indent=1) + "\n")
         typer.echo(f"{name}: {figures[name]}")

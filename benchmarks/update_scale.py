@@ -22,6 +22,13 @@ from packing import cloud
 from packing.baselines import polar
 from packing.io import demo_momentum, load_matrix
 
+
+def first_rowwise_step(M: Tensor) -> Tensor:
+    """The update of `RowwiseAdam` when no gradient came before: row-then-polar at diameter one."""
+    S = updates.rowwise_adam(M, cloud.centre(M).norm(dim=1))
+    return S / cloud.diameter(S).value
+
+
 UPDATES: dict[str, Callable[[Tensor], Tensor]] = {
     "RowSeparation": lambda M: updates.row_separation(M)[0],
     "RowNormM": updates.row_norm,
@@ -29,6 +36,7 @@ UPDATES: dict[str, Callable[[Tensor], Tensor]] = {
     "HybridPolarGradM": lambda M: updates.hybrid(M, order="polar_then_row"),
     "HybridPolarGradM, row_then_polar": lambda M: updates.hybrid(M, order="row_then_polar"),
     "Signum": updates.sign,
+    "RowwiseAdam, first step": first_rowwise_step,
 }
 
 
