@@ -60,7 +60,7 @@ METHODS: dict[str, Method] = {
     ),
     # decay of the average and look-ahead tuned too (docs/lm_head.md)
     "rowwise_adam_80": Method(optimizer="RowwiseAdam", options={"momentum": 0.8}, lrs=ROWWISE_LRS),
-    "nadamw_80": Method(
+    "adamw_look_ahead": Method(
         optimizer="NAdam",
         options={"betas": (0.8, 0.99), "eps": 1e-10, "decoupled_weight_decay": True},
         lrs=ADAMW_LRS,
@@ -113,7 +113,7 @@ METHODS: dict[str, Method] = {
 FIRST = ("adamw_95", "row_norm", "separation_65", "row_then_polar")
 SECOND = ("adamw_99", "muon", "sign", "right_polar")
 THIRD = ("separation_70", "separation_50", "separation_cosine_65")
-TUNED = ("rowwise_adam_80", "nadamw_80", "muon_80", "row_then_polar_look_ahead")
+TUNED = ("rowwise_adam_80", "adamw_look_ahead", "muon_80", "row_then_polar_look_ahead")
 SLOW = ("steepest",)
 REFERENCES = ("adamw_95", "row_norm", "separation_65")
 """Those of the cpu preset that the ablation is read against; the runs are the same ones."""
