@@ -8,7 +8,7 @@ A subclass supplies `update`, a pure function of the momentum and of what it kee
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -36,8 +36,11 @@ class HeadOptimizer(Optimizer):
     A step under `torch.compile` breaks the graph: the update runs uncompiled, as in eager mode.
 
     Subclasses define `_update`, and extend `_check_options` and `_new_state` if they have more
-    options or more state.
+    options or more state, and `fitted` if some of it has the parameter's rows.
     """
+
+    fitted: ClassVar[tuple[str, ...]] = ("momentum_buffer",)
+    """State whose shape is the parameter's own, so that another one is refused when loading."""
 
     def __init__(self, params: Any, defaults: dict[str, Any]):
         """Check the options in `defaults`, then the parameters.
@@ -149,7 +152,7 @@ class HeadOptimizer(Optimizer):
     def _step_parameter(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         state, lr, beta = self.state[p], float(group["lr"]), group["momentum"]
         if "momentum_buffer" not in state:  # cleared, or loaded without
-            state.update(self._new_state(p, group))
+            state.update(self._new_state(p, group) | state)
         # parameters may have moved to another device since construction
         buffer = state["momentum_buffer"] = state["momentum_buffer"].to(p.device)
         grad = grad.to(buffer.dtype)
@@ -176,7 +179,7 @@ class HeadOptimizer(Optimizer):
         of an earlier version may, stay as they are.
 
         Raises:
-            ValueError: the groups do not fit, or a momentum has another shape than its parameter;
+            ValueError: the groups do not fit, or state has another shape than its parameter;
                 nothing has been changed then.
         """
         # registered last, so it sees what the hooks of the user have made of the state
@@ -221,17 +224,28 @@ class _Shielded:
         return self.value.to(device=p.device, dtype=dtype, copy=True)
 
 
-def _check_and_shield(optimizer: Optimizer, state_dict: dict[str, Any]) -> dict[str, Any]:
-    """The state dict with its shapes checked, its tensors shielded and its groups completed."""
+def check_fits(optimizer: HeadOptimizer, state_dict: dict[str, Any]) -> None:
+    """Check that the state in a state dict has the shapes of the optimiser's parameters.
+
+    Raises:
+        ValueError: it has not.
+    """
     for group, saved in zip(optimizer.param_groups, state_dict["param_groups"], strict=False):
         for p, key in zip(group["params"], saved["params"], strict=False):
-            buffer = state_dict["state"].get(key, {}).get("momentum_buffer")
-            if isinstance(buffer, Tensor) and buffer.shape != p.shape:
-                raise ValueError(
-                    f"the state dict has a momentum of shape {tuple(buffer.shape)} for parameter "
-                    f"{key}, of shape {tuple(p.shape)}; resize the parameter as it was saved, or "
-                    f"start this optimiser without its state"
-                )
+            own, other = optimizer.state.get(p, {}), state_dict["state"].get(key, {})
+            for name in optimizer.fitted:
+                if name in own and name in other and own[name].shape != other[name].shape:
+                    raise ValueError(
+                        f"the state dict has {name} of shape {tuple(other[name].shape)} for "
+                        f"parameter {key}, of shape {tuple(p.shape)}; resize the parameter as it "
+                        f"was when saved, or start this optimiser without that state"
+                    )
+
+
+def _check_and_shield(optimizer: Optimizer, state_dict: dict[str, Any]) -> dict[str, Any]:
+    """The state dict with its shapes checked, its tensors shielded and its groups completed."""
+    assert isinstance(optimizer, HeadOptimizer)
+    check_fits(optimizer, state_dict)
     state = {
         key: {k: _Shielded(v) if isinstance(v, Tensor) else v for k, v in kept.items()}
         if isinstance(kept, dict)

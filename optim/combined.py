@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from optim.base import HeadOptimizer, check_fits
+
 
 class Combined(Optimizer):
     """One optimiser made of several, each with parameters of its own.
@@ -91,7 +93,9 @@ class Combined(Optimizer):
         """Load what `state_dict` returned, each member its part.
 
         Raises:
-            ValueError: other groups, or groups of other members or other parameter names.
+            ValueError: other groups, or groups of other members or other parameter names, or state
+                of a head optimiser that has another shape than its parameter; nothing has been
+                changed then.
         """
         state_dict = state_dict.copy()
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
@@ -99,11 +103,16 @@ class Combined(Optimizer):
             state_dict = state_dict if replaced is None else replaced
         saved = state_dict["param_groups"]
         self._check_groups(saved)
+        parts = {}
         for name, member in self.optimizers.items():
             groups = [group for group in saved if group["optimizer"] == name]
             numbers = set(chain(*(group["params"] for group in groups)))
             state = {k: v for k, v in state_dict["state"].items() if k in numbers}
-            member.load_state_dict({"state": state, "param_groups": groups})
+            parts[name] = {"state": state, "param_groups": groups}
+            if isinstance(member, HeadOptimizer):
+                check_fits(member, parts[name])
+        for name, member in self.optimizers.items():
+            member.load_state_dict(parts[name])
         fresh = {name: iter(member.param_groups) for name, member in self.optimizers.items()}
         self.param_groups[:] = [next(fresh[group["optimizer"]]) for group in self.param_groups]
         for hook in self._optimizer_load_state_dict_post_hooks.values():

@@ -174,7 +174,7 @@ def _report(
         cosine = cloud.cosine(momentum, solution.update, mask)
     log_odds = None
     if group["radius"] is not None:
-        log_odds = float(group["lr"]) * solution.diameter * group["radius"]
+        log_odds = float(group["lr"]) * solution.diameter * float(group["radius"])
     return StepReport(
         diameter=solution.diameter,
         delta=solution.delta,

@@ -16,10 +16,10 @@ class BoundedReport(NamedTuple):
     """What a step did to one parameter; `_asdict()` gives numbers that a logger takes."""
 
     diameter: float
-    """Bound on the distance of two rows of the update, attained within four roundings: 1 within
+    """Bound on the distance of two rows of the update, attained within rounding: 1 within
     rounding, 0 for a zero update."""
     delta: float
-    """Smallest distance of two rows of the update."""
+    """Smallest distance of two rows of the update, within rounding; inf for a single row."""
     rho: float
     """`delta / diameter`, between 0 and 1."""
     alignment: float
@@ -35,24 +35,27 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
     """Momentum over the RMS of each row's gradients, then the polar factor, at diameter one.
 
         r_i^2 <- beta2 r_i^2 + (1 - beta2) ||g_i - mean(g)||^2        one number a token
-        X = (a_i / r_i),  A the centred momentum;  P = X (X^T X)^(-1/2)
+        X = (a_i / r_i),  A the centred momentum;  P ~ X (X^T X)^(-1/2)
         W <- (1 - lr weight_decay) W - lr P / D(P)
 
-    Three parts, each of which earned its place in `docs/results.md`: rows whose gradients cancel
-    move less than rows whose gradients agree; all directions of the space move alike; and `lr`
-    means what it means for `RowSeparation`: a step changes no token pair's log-odds by more than
-    `lr * ||h||` at a hidden state h.
+    Rows whose gradients cancel move less than rows whose gradients agree; the directions of the
+    space move alike, as far as the damped polar factor of `optim.updates.right_polar` brings them;
+    and `lr` means what it means for `RowSeparation`: a step changes no token pair's log-odds by
+    more than `lr * ||h||` at a hidden state h.
 
-    The update does not depend on the scale of the gradients, and is zero if they are. Nothing
-    needs a correction for the first steps, as one common factor does not change the update.
+    The update does not depend on the scale of the gradients, and is zero if they are. The first
+    steps need no correction, as one factor common to all rows does not change the update; rows
+    that join later, by a larger `num_real_rows`, start with long steps.
 
     State per parameter: `momentum_buffer`, and `row_rms`, shape (V,), whole on every rank.
     """
 
+    fitted = ("momentum_buffer", "row_rms")
+
     def __init__(
         self,
         params: Any,
-        lr: float | Tensor = 0.1,
+        lr: float | Tensor = 2e-2,
         *,
         momentum: float = 0.9,
         beta2: float = 0.999,
@@ -71,7 +74,8 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
             lr: diameter of the step: the largest change of a pair's log-odds per unit of the
                 hidden state's norm.
             momentum: decay of the average, in [0, 1).
-            beta2: decay of the average of squares, in [0, 1).
+            beta2: decay of the average of squares, in [momentum^2, 1): with less, rows whose
+                gradients have stopped would take the whole step.
             nesterov: look ahead by one gradient.
             weight_decay: decoupled: weights are multiplied by `1 - lr * weight_decay`.
             polar: bring the singular values of the scaled rows to one scale.
@@ -103,8 +107,11 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
     def _check_options(cls, options: dict[str, Any]) -> None:
         super()._check_options(options)
         checks.check_size(options["beta2"], "beta2")
-        if options["beta2"] >= 1:
-            raise ValueError(f"beta2 is {options['beta2']}, expected less than 1")
+        beta, beta2 = options["momentum"], options["beta2"]
+        if not beta**2 <= beta2 < 1:
+            raise ValueError(
+                f"beta2 is {beta2}, expected less than 1 and at least momentum**2 = {beta**2:g}"
+            )
         if not isinstance(options["polar"], bool):
             raise TypeError(f"polar is {options['polar']!r}, expected True or False")
         checks.check_count(options["num_steps"], "num_steps", 1)
@@ -120,17 +127,14 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
     def _step_parameter(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         state = self.state[p]
         if "row_rms" not in state:  # cleared, or loaded without
-            state.update(self._new_state(p, group))
-        before = state["row_rms"]
-        whole = gathered(grad)
-        state["row_rms"] = followed_row_rms(
-            before.to(p.device),
-            whole,
-            group["beta2"],
-            vocab_dim=group["vocab_dim"],
-            mask=real_rows(whole, group),
+            state.update(self._new_state(p, group) | state)
+        before, whole = state["row_rms"], gathered(grad)
+        mask = real_rows(whole, group)
+        followed = followed_row_rms(
+            before.to(p.device), whole, group["beta2"], vocab_dim=group["vocab_dim"], mask=mask
         )
         try:
+            state["row_rms"] = followed
             super()._step_parameter(p, grad, group)
         except BaseException:  # an update that fails leaves everything as it was
             state["row_rms"] = before
@@ -147,9 +151,11 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
             mask=mask,
         )
         found, eps = cloud.ratio(followed, mask), torch.finfo(followed.dtype).eps
-        # centred rows are no longer than the diameter, so rounding the products adds eps at most
-        factor = (1 - 4 * eps) / found.diameter if found.diameter > 0 else 0.0
-        update, diameter = followed * factor, found.diameter * factor * (1 + 2 * eps)
+        # how far the exact pass may be off (`packing.pairs.extremes`), and the rounding of the
+        # product: centred rows are no longer than the diameter, so eps at most
+        error = (rows.shape[1] + 64) * 2**-50
+        factor = (1 - error - 4 * eps) / found.diameter if found.diameter > 0 else 0.0
+        update, diameter = followed * factor, found.diameter * factor * (1 + error + 2 * eps)
         radius = group["radius"]
         self._report = BoundedReport(
             diameter=diameter,
@@ -157,6 +163,6 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
             rho=found.value,
             alignment=cloud.alignment(rows, update, mask, diameter=diameter),
             cosine=cloud.cosine(rows, update, mask),
-            log_odds=None if radius is None else float(group["lr"]) * diameter * radius,
+            log_odds=None if radius is None else float(group["lr"]) * diameter * float(radius),
         )
         return as_rows(update, axis)

@@ -158,13 +158,19 @@ class SeparatedRowwiseAdam(optim.RowwiseAdam):
     def __init__(self, params: Any, lr: float, *, floor: float, momentum: float, passes: int = 4):
         """Take the decay of the average, and the floor and the passes of `packing.solve`."""
         checks.check_floor(floor, "floor")
-        self.floor, self.passes = floor, passes
         super().__init__(params, lr, momentum=momentum)
+        for options in (self.defaults, *self.param_groups):
+            options |= {"floor": floor, "passes": passes}
 
     def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         update = super()._update(momentum, group, state)
+        step = state["step"] = state.get("step", -1) + 1
         separated, solution = row_separation(
-            update, alignment=self.floor, measure="cosine", passes=self.passes
+            update,
+            alignment=group["floor"],
+            measure="cosine",
+            passes=group["passes"],
+            seed=step,
         )
         self._report = optim.BoundedReport(
             diameter=solution.diameter,

@@ -11,8 +11,12 @@ partial rowwise Adam of FBGEMM (pytorch.org/FBGEMM).
 import torch
 from torch import Tensor
 
-from optim.updates.right_polar import right_polar
-from optim.updates.rows import NOISE, as_rows, on_rows
+from optim.updates.right_polar import scaled_polar
+from optim.updates.rows import as_rows, on_rows
+from packing import checks
+
+DAMPING = 1e-8
+"""Added to the Gram matrix of the polar factor, as by `optim.updates.right_polar`."""
 
 
 def rowwise_adam(
@@ -27,13 +31,14 @@ def rowwise_adam(
     """Return the rows of the centred momentum over `row_rms`, centred, made orthogonal if asked.
 
     Equivariant under permutation of the rows and rotation of the space. The scale of the result is
-    not fixed without `polar`: bring it to a diameter.
+    not fixed without `polar`: bring it to a diameter. The polar factor is that of
+    `optim.updates.right_polar` with alpha 0, damped as said there.
 
     Args:
         momentum: shape (V, d), or (d, V) with `vocab_dim=1`, any floating dtype.
         row_rms: `r_i`, shape (V,), nonnegative, at any common scale; see `followed_row_rms`.
-        polar: take the right polar factor of the rows (`optim.updates.right_polar`, alpha 0).
-        num_steps: its polynomials.
+        polar: take the right polar factor of the rows.
+        num_steps: its polynomials, at least 1.
         vocab_dim: the axis that counts tokens.
         mask: bool, shape (V,), True for the rows that take part; the others come back as zero.
 
@@ -44,18 +49,23 @@ def rowwise_adam(
     Raises:
         TypeError, ValueError: an argument is not as above, or an entry is NaN or infinite.
     """
+    checks.check_count(num_steps, "num_steps", 1)
+    count = as_rows(momentum, vocab_dim).shape[0]
+    if row_rms.shape != (count,):
+        raise ValueError(f"row_rms has shape {tuple(row_rms.shape)}, expected ({count},)")
+    if not bool((row_rms.isfinite() & (row_rms >= 0)).all()):
+        raise ValueError("row_rms has entries that are NaN, infinite or negative")
     rms = row_rms if mask is None else row_rms[mask]
-    largest = rms.max() if len(rms) else rms.sum()
 
     def divided(rows: Tensor, scale: float) -> Tensor:
         del scale
-        relative = (rms / largest).to(rows)[:, None]
-        return torch.where(relative > 0, rows / relative, 0.0)
+        relative = (rms / rms.max()).to(rows)[:, None]
+        scaled = torch.where(relative > 0, rows / relative, 0.0)
+        if not polar or not scaled.any():
+            return scaled
+        return scaled_polar(scaled - scaled.mean(dim=0), 1.0, 0.0, num_steps, DAMPING)
 
-    scaled = on_rows(divided, momentum, vocab_dim=vocab_dim, mask=mask)
-    if not polar:
-        return scaled
-    return right_polar(scaled, alpha=0.0, num_steps=num_steps, vocab_dim=vocab_dim, mask=mask)
+    return on_rows(divided, momentum, vocab_dim=vocab_dim, mask=mask)
 
 
 def followed_row_rms(
@@ -68,8 +78,7 @@ def followed_row_rms(
 ) -> Tensor:
     """Return `r_i` after one more gradient: `r_i^2 <- beta r_i^2 + (1 - beta) ||g_i - mean(g)||^2`.
 
-    To the length of a centred row its rounding is added, so that a row which is nothing but
-    rounding does not get the length of a signal. Without underflow at any scale of the gradients.
+    Lengths are kept in place of their squares, which underflow for gradients of 1e-20.
 
     Args:
         row_rms: shape (V,), float32 or float64.
@@ -77,17 +86,24 @@ def followed_row_rms(
         beta: decay of the average of squares, in [0, 1).
         vocab_dim: the axis that counts tokens.
         mask: bool, shape (V,), True for the rows that take part; the others keep `r_i`.
+
+    Raises:
+        TypeError, ValueError: the gradient is no floating matrix, an entry is NaN or infinite, or
+            the length of a row overflows.
     """
+    checks.check_cloud(grad, "gradient")
     rows = as_rows(grad, vocab_dim).to(row_rms.dtype)
     rows = rows if mask is None else rows[mask]
-    scale = rows.abs().max() if rows.numel() else rows.sum()
-    if not scale > 0:  # NaN too, which the momentum refuses
-        return row_rms * beta**0.5
+    if not rows.numel():
+        return row_rms.clone()
+    scale = rows.abs().max().clamp_min(torch.finfo(rows.dtype).tiny)
     rows = rows / scale
-    mean = rows.mean(dim=0)
-    noise = NOISE * torch.finfo(rows.dtype).eps * (rows.norm(dim=1) + mean.norm())
-    lengths = torch.hypot((rows - mean).norm(dim=1), noise) * scale
-    made = row_rms.clone()
-    place = slice(None) if mask is None else mask
+    lengths = (rows - rows.mean(dim=0)).norm(dim=1) * scale
+    made, place = row_rms.clone(), slice(None) if mask is None else mask
     made[place] = torch.hypot(beta**0.5 * row_rms[place], (1 - beta) ** 0.5 * lengths)
+    if not bool(made.isfinite().all()):
+        raise ValueError(
+            f"the length of a row of the gradient is beyond {rows.dtype}, whose largest number is "
+            f"{torch.finfo(rows.dtype).max:.3g}; skip this step, or scale the loss down"
+        )
     return made

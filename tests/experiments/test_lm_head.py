@@ -1,5 +1,6 @@
 """The head-optimiser experiment: runs repeat and resume, pairs share batches, plans converge."""
 
+import copy
 import csv
 import io
 import math
@@ -353,7 +354,7 @@ def step_of(optimizer, grad, **options):
 def test_separation_after_rowwise_adam_keeps_to_its_update():
     generator = torch.Generator().manual_seed(5)
     grads = torch.randn(3, 70, 8, generator=generator)
-    steps = {}
+    steps, report_floor = {}, {"plain": None, "separated": 0.9}
     for name, optimizer in (
         ("plain", optim.RowwiseAdam([torch.nn.Parameter(torch.zeros(70, 8))], lr=1.0)),
         (
@@ -370,7 +371,10 @@ def test_separation_after_rowwise_adam_keeps_to_its_update():
             optimizer.step()
         steps[name] = before - p.detach()
         (report,) = optimizer.last_step.values()
-        assert cloud.diameter(steps[name]).value == pytest.approx(report.diameter, abs=1e-5)
+        found = cloud.ratio(steps[name])
+        figures = (report.diameter, report.delta, report.rho)
+        assert (found.diameter, found.delta, found.value) == pytest.approx(figures, abs=1e-5)
+        assert copy.deepcopy(optimizer).param_groups[0].get("floor") == report_floor[name]
     assert 0.9 - 1e-4 <= cloud.cosine(steps["plain"], steps["separated"]) < 0.999
     assert cloud.ratio(steps["separated"]).value > 1.2 * cloud.ratio(steps["plain"]).value
 

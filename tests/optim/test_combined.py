@@ -166,6 +166,24 @@ def test_refuses_the_state_of_another() -> None:
         optimizer.load_state_dict({**state, "param_groups": state["param_groups"][:2]})
 
 
+def test_a_state_of_another_shape_leaves_every_member_as_it_was() -> None:
+    def pair(rows: int, lr: float) -> Combined:
+        weights = [torch.nn.Parameter(torch.ones(n, 3)) for n in (6, rows)]
+        return Combined(
+            {
+                "first": RowNormM([("a", weights[0])], lr=lr),
+                "second": RowNormM([("b", weights[1])], lr=lr),
+            }
+        )
+
+    optimizer = pair(5, 0.25)
+    with pytest.raises(ValueError, match=r"shape \(6, 3\) for parameter 1, of shape \(5, 3\)"):
+        optimizer.load_state_dict(pair(6, 0.5).state_dict())
+    groups = [member.param_groups[0] for member in optimizer.optimizers.values()]
+    assert all(mine is own for mine, own in zip(optimizer.param_groups, groups, strict=True))
+    assert [group["lr"] for group in groups] == [0.25, 0.25]
+
+
 def test_add_param_group_goes_to_the_member_named() -> None:
     model = network()
     optimizer = Combined(members(model))

@@ -244,7 +244,7 @@ def test_a_state_of_another_shape_is_refused_untouched(cls):
     weight, other = Parameter(torch.randn(6, 3)), Parameter(torch.randn(5, 3))
     before = other.detach().clone()
     saved, optimiser = cls([weight], lr=0.5).state_dict(), cls([other], lr=0.25)
-    with pytest.raises(ValueError, match=r"momentum of shape \(6, 3\) .* of shape \(5, 3\)"):
+    with pytest.raises(ValueError, match=r"momentum_buffer of shape \(6, 3\) .* of shape \(5, 3\)"):
         optimiser.load_state_dict(saved)
     assert optimiser.param_groups[0]["lr"] == 0.25
     other.grad = torch.randn(5, 3)
