@@ -24,7 +24,7 @@ def intervals(lines: Sequence[Line]) -> go.Figure | None:
     ]
     if not drawn:
         return None
-    made = figure("loss less AdamW's, nats", "", height=110 + 30 * len(drawn))
+    made = figure("less AdamW's, nats", "", height=110 + 30 * len(drawn))
     made.update_yaxes(autorange="reversed", showgrid=False)
     made.update_layout(margin_l=130)
     for line in drawn:
