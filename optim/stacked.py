@@ -115,7 +115,21 @@ class Stacked(Optimizer):
                 self.state[p][key] = torch.stack([optimizer.state[m][key] for m in matrices])
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load as in `torch.optim.Optimizer`, but leave the dtypes of the state as they are."""
+        """Load as in `torch.optim.Optimizer`, but leave the dtypes of the state as they are.
+
+        Raises:
+            ValueError: the groups do not fit, or a momentum has another shape than its parameter;
+                nothing has been changed then.
+        """
+        for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=False):
+            for p, number in zip(group["params"], saved["params"], strict=False):
+                buffer = state_dict["state"].get(number, {}).get("momentum_buffer")
+                if buffer is not None and buffer.shape != p.shape:
+                    raise ValueError(
+                        f"the state dict has momentum_buffer of shape {tuple(buffer.shape)} for "
+                        f"parameter {number}, of shape {tuple(p.shape)}; build the model as it was "
+                        f"when saved, or start this optimiser without that state"
+                    )
         super().load_state_dict(state_dict)
         numbers = chain(*(group["params"] for group in state_dict["param_groups"]))
         for number, p in zip(

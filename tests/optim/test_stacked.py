@@ -86,3 +86,15 @@ def test_refuses_what_it_cannot_do() -> None:
         Stacked([nn.Parameter(gradient(0))], Muon, lr=-1.0)
     with pytest.raises(TypeError, match="'step' of RowSeparation is a int, expected tensors"):
         Stacked([nn.Parameter(gradient(0))], RowSeparation, lr=0.1)
+
+
+def test_a_state_of_another_shape_is_refused_untouched(generator):
+    saved = Stacked([torch.nn.Parameter(torch.zeros(2, 6, 3))], RowNormM, lr=0.5).state_dict()
+    stack = torch.nn.Parameter(torch.zeros(2, 5, 3))
+    optimizer = Stacked([stack], RowNormM, lr=0.25)
+    with pytest.raises(ValueError, match=r"\(2, 6, 3\) for parameter 0, of shape \(2, 5, 3\)"):
+        optimizer.load_state_dict(saved)
+    assert optimizer.param_groups[0]["lr"] == 0.25
+    stack.grad = torch.randn(2, 5, 3, generator=generator)
+    optimizer.step()
+    assert stack.detach().any()
