@@ -1,7 +1,9 @@
 """Momenta by name: the shipped one, or a file's with every k-th row, `file.npy::k`."""
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from torch import Tensor
 
 from packing.cloud import centre
@@ -31,3 +33,19 @@ def load(name: str) -> Tensor:
 def short(name: str) -> str:
     """Return what a momentum is called in results: the file's own name, with its stride."""
     return Path(name).name
+
+
+def _readable(names: list[str] | None) -> list[str] | None:
+    """Refuse what cannot be read on the command line, before any work is done."""
+    for name in names or []:
+        try:
+            load(name)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+    return names
+
+
+Names = Annotated[
+    list[str] | None, typer.Argument(help="files, `::stride` allowed", callback=_readable)
+]
+"""The momenta that an experiment's command takes."""

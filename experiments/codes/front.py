@@ -19,7 +19,7 @@ import typer
 from rich.progress import track
 from torch import Tensor
 
-from experiments.momenta import load, short
+from experiments.momenta import Names, load, short
 from experiments.table import Table
 from packing import solve
 from packing.baselines import quality
@@ -53,7 +53,7 @@ BISECTIONS = 24
 
 
 def main(
-    momenta: Annotated[list[str] | None, typer.Argument(help="files, `::stride` allowed")] = None,
+    momenta: Names = None,
     floors: Annotated[list[float], typer.Option()] = [0.3, 0.5, 0.6, 0.7],  # noqa: B006
     passes: Annotated[list[int], typer.Option()] = [24, 60],  # noqa: B006
     results: Path = RESULTS,

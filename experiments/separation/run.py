@@ -14,7 +14,7 @@ import typer
 from rich.progress import track
 from torch import Tensor
 
-from experiments.momenta import load, short
+from experiments.momenta import Names, load, short
 from experiments.table import Table
 from packing import solve
 from packing.baselines import BASELINES, quality
@@ -40,7 +40,7 @@ FIELDS = (
 
 
 def main(
-    momenta: Annotated[list[str] | None, typer.Argument(help="files, `::stride` allowed")] = None,
+    momenta: Names = None,
     floors: Annotated[list[float], typer.Option()] = [0.3, 0.4, 0.5, 0.6, 0.66, 0.7],  # noqa: B006
     passes: Annotated[list[int], typer.Option()] = [4, 8, 24, 60],  # noqa: B006
     solvers: Annotated[list[str], typer.Option()] = ["projected_gradient", "smoothed"],  # noqa: B006

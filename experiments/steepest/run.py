@@ -16,7 +16,7 @@ import torch
 import typer
 from rich.progress import track
 
-from experiments.momenta import load, short
+from experiments.momenta import Names, load, short
 from experiments.table import Table
 from packing import steepest_step
 from packing.bounds import max_alignment_bounds
@@ -42,7 +42,7 @@ FIELDS = (
 
 
 def main(
-    momenta: Annotated[list[str] | None, typer.Argument(help="files, `::stride` allowed")] = None,
+    momenta: Names = None,
     passes: Annotated[list[int], typer.Option()] = [4, 8, 24],  # noqa: B006
     rows: Annotated[int, typer.Option(help="0 for all, by the first-order solver")] = 0,
     dims: Annotated[list[int], typer.Option(help="columns to keep, with --rows")] = [16],  # noqa: B006

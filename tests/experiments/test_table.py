@@ -4,6 +4,8 @@ import datetime
 
 import pytest
 import torch
+import typer
+from typer.testing import CliRunner
 
 from experiments.codes import front, polish, random_start
 from experiments.minimal_diameter import compare, proof
@@ -95,3 +97,17 @@ def test_momenta_by_name(tmp_path):
     for stride in ("", "0", "-1", "x", "1.5"):
         with pytest.raises(ValueError, match=f"stride '{stride}', expected a positive integer"):
             load(f"{file}::{stride}")
+
+
+@pytest.mark.parametrize(
+    "module", [separation, front, steepest], ids=["separation", "front", "steepest"]
+)
+def test_a_momentum_that_cannot_be_read_is_refused_before_any_work(module, tmp_path):
+    app = typer.Typer()
+    app.command()(module.main)
+    results = tmp_path / "results.csv"
+    for name, said in ((str(tmp_path / "none.npy"), "does not exist"), ("x.npy::0", "stride")):
+        outcome = CliRunner().invoke(app, ["shipped", name, "--results", str(results)])
+        assert outcome.exit_code == 2
+        assert said in " ".join(outcome.stderr.replace("│", " ").split())
+    assert not results.exists()
