@@ -76,7 +76,7 @@ class HeadOptimizer(Optimizer):
             checks.check_size(options[name], name)
         if options["momentum"] >= 1:
             raise ValueError(f"momentum is {options['momentum']}, expected less than 1")
-        for name in ("nesterov", "center", "warm_start"):
+        for name in ("nesterov", "center", "warm_start", "polar"):
             if not isinstance(options.get(name, False), bool):
                 raise TypeError(f"{name} is {options[name]!r}, expected True or False")
         if options["vocab_dim"] not in (0, 1) or isinstance(options["vocab_dim"], (bool, float)):
@@ -86,6 +86,8 @@ class HeadOptimizer(Optimizer):
             )
         if options["num_real_rows"] is not None:
             checks.check_count(options["num_real_rows"], "num_real_rows", 0)
+        if options.get("radius") is not None:
+            checks.check_size(options["radius"], "radius")
 
     def _check_parameter(self, p: Tensor, options: dict[str, Any]) -> None:
         name = type(self).__name__
@@ -224,16 +226,20 @@ class _Shielded:
         return self.value.to(device=p.device, dtype=dtype, copy=True)
 
 
-def check_fits(optimizer: HeadOptimizer, state_dict: dict[str, Any]) -> None:
+def check_fits(optimizer: Optimizer, state_dict: dict[str, Any]) -> None:
     """Check that the state in a state dict has the shapes of the optimiser's parameters.
+
+    Of the names in `optimizer.fitted`; torch's own optimisers have none, and nothing is checked.
 
     Raises:
         ValueError: it has not.
     """
     for group, saved in zip(optimizer.param_groups, state_dict["param_groups"], strict=False):
         for p, key in zip(group["params"], saved["params"], strict=False):
-            own, other = optimizer.state.get(p, {}), state_dict["state"].get(key, {})
-            for name in optimizer.fitted:
+            # some make their momentum in the first step
+            own = {"momentum_buffer": p} | optimizer.state.get(p, {})
+            other = state_dict["state"].get(key, {})
+            for name in getattr(optimizer, "fitted", ()):
                 if name in own and name in other and own[name].shape != other[name].shape:
                     raise ValueError(
                         f"the state dict has {name} of shape {tuple(other[name].shape)} for "
@@ -244,7 +250,6 @@ def check_fits(optimizer: HeadOptimizer, state_dict: dict[str, Any]) -> None:
 
 def _check_and_shield(optimizer: Optimizer, state_dict: dict[str, Any]) -> dict[str, Any]:
     """The state dict with its shapes checked, its tensors shielded and its groups completed."""
-    assert isinstance(optimizer, HeadOptimizer)
     check_fits(optimizer, state_dict)
     state = {
         key: {k: _Shielded(v) if isinstance(v, Tensor) else v for k, v in kept.items()}

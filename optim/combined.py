@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from optim.base import HeadOptimizer, check_fits
+from optim.base import check_fits
 
 
 class Combined(Optimizer):
@@ -94,7 +94,7 @@ class Combined(Optimizer):
 
         Raises:
             ValueError: other groups, or groups of other members or other parameter names, or state
-                of a head optimiser that has another shape than its parameter; nothing has been
+                of one of ours that has another shape than its parameter; nothing has been
                 changed then.
         """
         state_dict = state_dict.copy()
@@ -109,8 +109,7 @@ class Combined(Optimizer):
             numbers = set(chain(*(group["params"] for group in groups)))
             state = {k: v for k, v in state_dict["state"].items() if k in numbers}
             parts[name] = {"state": state, "param_groups": groups}
-            if isinstance(member, HeadOptimizer):
-                check_fits(member, parts[name])
+            check_fits(member, parts[name])
         for name, member in self.optimizers.items():
             member.load_state_dict(parts[name])
         fresh = {name: iter(member.param_groups) for name, member in self.optimizers.items()}

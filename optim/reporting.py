@@ -43,3 +43,9 @@ class ReportingOptimizer(HeadOptimizer, Generic[Report]):
         self._reports.pop(p, None)
         super()._step_parameter(p, grad, group)
         self._reports[p] = self._report
+
+
+def log_odds_bound(group: dict[str, Any], diameter: float) -> float | None:
+    """Return `lr * diameter * radius`, None without a `radius` among the options of the group."""
+    radius = group["radius"]
+    return None if radius is None else float(group["lr"]) * diameter * float(radius)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from optim.base import real_rows
-from optim.reporting import ReportingOptimizer
+from optim.reporting import ReportingOptimizer, log_odds_bound
 from optim.updates.row_separation import PRECONDITIONERS, row_separation
 from optim.updates.rows import as_rows
 from packing import Solution, checks, cloud
@@ -129,8 +129,6 @@ class RowSeparation(ReportingOptimizer[StepReport]):
         checks.check_choice(options["precondition"], "precondition", tuple(PRECONDITIONERS))
         checks.check_count(options["passes"], "passes", 1)
         checks.check_count(options["seed"], "seed", 0)
-        if options["radius"] is not None:
-            checks.check_size(options["radius"], "radius")
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = super()._new_state(p, group)
@@ -172,9 +170,6 @@ def _report(
     if group["precondition"] != "none" and solution.diameter > 0:
         alignment = cloud.alignment(momentum, solution.update, mask, diameter=solution.diameter)
         cosine = cloud.cosine(momentum, solution.update, mask)
-    log_odds = None
-    if group["radius"] is not None:
-        log_odds = float(group["lr"]) * solution.diameter * float(group["radius"])
     return StepReport(
         diameter=solution.diameter,
         delta=solution.delta,
@@ -183,5 +178,5 @@ def _report(
         cosine=cosine,
         met=solution.met,
         passes=solution.passes,
-        log_odds=log_odds,
+        log_odds=log_odds_bound(group, solution.diameter),
     )

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from optim.base import gathered, real_rows
-from optim.reporting import ReportingOptimizer
+from optim.reporting import ReportingOptimizer, log_odds_bound
 from optim.updates.rows import as_rows
 from optim.updates.rowwise_adam import followed_row_rms, rowwise_adam
 from packing import checks, cloud
@@ -112,11 +112,7 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
             raise ValueError(
                 f"beta2 is {beta2}, expected less than 1 and at least momentum**2 = {beta**2:g}"
             )
-        if not isinstance(options["polar"], bool):
-            raise TypeError(f"polar is {options['polar']!r}, expected True or False")
         checks.check_count(options["num_steps"], "num_steps", 1)
-        if options["radius"] is not None:
-            checks.check_size(options["radius"], "radius")
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = super()._new_state(p, group)
@@ -156,13 +152,12 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
         error = (rows.shape[1] + 64) * 2**-50
         factor = (1 - error - 4 * eps) / found.diameter if found.diameter > 0 else 0.0
         update, diameter = followed * factor, found.diameter * factor * (1 + error + 2 * eps)
-        radius = group["radius"]
         self._report = BoundedReport(
             diameter=diameter,
             delta=found.delta * factor if factor > 0 else found.delta,
             rho=found.value,
             alignment=cloud.alignment(rows, update, mask, diameter=diameter),
             cosine=cloud.cosine(rows, update, mask),
-            log_odds=None if radius is None else float(group["lr"]) * diameter * float(radius),
+            log_odds=log_odds_bound(group, diameter),
         )
         return as_rows(update, axis)

@@ -9,6 +9,8 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
+from optim.base import check_fits
+
 
 class Stacked(Optimizer):
     """Runs an optimiser of matrices on every matrix of 3-D parameters (E, m, n).
@@ -51,6 +53,11 @@ class Stacked(Optimizer):
                     f"tensors, which can be stacked"
                 )
         super().__init__(params, trial.defaults)
+
+    @property
+    def fitted(self) -> tuple[str, ...]:
+        """State that has the parameter's shape, see `optim.base.check_fits`."""
+        return getattr(self.optimizer, "fitted", ("momentum_buffer",))
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group as in `torch.optim.Optimizer` and make the state its optimiser makes at once.
@@ -118,18 +125,10 @@ class Stacked(Optimizer):
         """Load as in `torch.optim.Optimizer`, but leave the dtypes of the state as they are.
 
         Raises:
-            ValueError: the groups do not fit, or a momentum has another shape than its parameter;
+            ValueError: the groups do not fit, or state has another shape than its parameter;
                 nothing has been changed then.
         """
-        for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=False):
-            for p, number in zip(group["params"], saved["params"], strict=False):
-                buffer = state_dict["state"].get(number, {}).get("momentum_buffer")
-                if buffer is not None and buffer.shape != p.shape:
-                    raise ValueError(
-                        f"the state dict has momentum_buffer of shape {tuple(buffer.shape)} for "
-                        f"parameter {number}, of shape {tuple(p.shape)}; build the model as it was "
-                        f"when saved, or start this optimiser without that state"
-                    )
+        check_fits(self, state_dict)
         super().load_state_dict(state_dict)
         numbers = chain(*(group["params"] for group in state_dict["param_groups"]))
         for number, p in zip(

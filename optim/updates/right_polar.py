@@ -25,6 +25,8 @@ POLYNOMIALS = (
 """`(a, b, c)` of `a x + b x^3 + c x^5`, step by step; the last one is repeated."""
 SAFETY = 1.05
 """The polynomials but the last are taken at `x / SAFETY`."""
+DAMPING = 1e-8
+"""Default of `eps`."""
 CUSHION = 1.02
 """Factor by which the Frobenius norm of the Gram matrix is exceeded when it is scaled."""
 
@@ -35,7 +37,7 @@ def right_polar(
     alpha: float = 1.0,
     num_steps: int = 5,
     center: bool = True,
-    eps: float = 1e-8,
+    eps: float = DAMPING,
     vocab_dim: int = 0,
     mask: Tensor | None = None,
 ) -> Tensor:

@@ -11,12 +11,9 @@ partial rowwise Adam of FBGEMM (pytorch.org/FBGEMM).
 import torch
 from torch import Tensor
 
-from optim.updates.right_polar import scaled_polar
+from optim.updates.right_polar import DAMPING, scaled_polar
 from optim.updates.rows import as_rows, on_rows
 from packing import checks
-
-DAMPING = 1e-8
-"""Added to the Gram matrix of the polar factor, as by `optim.updates.right_polar`."""
 
 
 def rowwise_adam(
