@@ -22,7 +22,7 @@ PENALTY = 100.0
 """`p_ij = PENALTY (w_ij + min(m_i, m_j)/LIGHT)`."""
 LIGHT = 32.0
 DAMPING = 0.05
-"""Of a row's step, times its mass; a row that no pair holds would go off to infinity."""
+"""Of a row's step, times its mass."""
 NEWTON_STEPS = 8
 GRADIENTS = 15
 """Conjugate gradients to a Newton step."""
@@ -76,13 +76,19 @@ def _lagrangian(A: Tensor, X: Tensor, w: Tensor, pushed: Tensor, penalty: Tensor
 def _newton_step(
     X: Tensor, pairs: Tensor, weights: Tensor, penalty: Tensor, masses: Tensor, right: Tensor
 ) -> Tensor:
-    """Solve for the step by conjugate gradients, preconditioned by about the diagonal."""
+    """Solve for the step by conjugate gradients, preconditioned by about the diagonal.
+
+    At the optimum the weights of a row sum to its mass or more. Damping makes up for what they lack
+    of it: a row that no pair holds would otherwise go so far that no part of the step is of use.
+    """
     held = weights > 0
     pairs, weights, penalty = pairs[held], weights[held], penalty[held]
-    damping = DAMPING * masses
-    diagonal = damping.clone()
+    degrees, along = torch.zeros_like(masses), torch.zeros_like(masses)
     for rows in pairs.T:
-        diagonal.index_add_(0, rows, weights + penalty / X.shape[1])
+        degrees.index_add_(0, rows, weights)
+        along.index_add_(0, rows, penalty)
+    damping = torch.maximum(DAMPING * masses, masses - degrees)
+    diagonal = damping + degrees + along / X.shape[1]
     inverse = (1 / diagonal)[:, None]
     step, R = torch.zeros_like(right), right
     Z = inverse * R

@@ -164,6 +164,14 @@ def test_more_passes_never_leave_a_larger_gap(dim, generator):
     assert found[-1].gap < 5e-3
 
 
+@pytest.mark.parametrize("draw", range(5))
+def test_rows_that_no_pair_holds_do_not_stop_it(draw, generator):
+    """In most draws some row starts without a pair at the full distance."""
+    found = steepest_step(random_momentum(generator, 300, 20, decay=1.0), solver="first_order")
+    assert found.stop.startswith("relative gap")
+    assert found.gap <= REACHED["first_order"]
+
+
 def test_many_rows_of_the_plane_are_solved_exactly():
     """Rows fall together at a few places, so that hundreds of pairs share each weight."""
     A = demo_momentum()[::40, :2].double()
