@@ -117,7 +117,33 @@ TUNED = ("rowwise_adam_80", "adamw_look_ahead", "muon_80", "row_then_polar_look_
 SLOW = ("steepest",)
 REFERENCES = ("adamw_95", "row_norm", "separation_65")
 """Those of the cpu preset that the ablation is read against; the runs are the same ones."""
-ABLATION = tuple(METHODS)[len(FIRST + SECOND + THIRD + TUNED + SLOW) :]
+PARTS = (
+    "row_norm_uncentred",
+    "row_norm_diameter",
+    "separation_none",
+    "row_norm_code",
+    "separation_heavy_rows",
+    "separation_warm",
+)
+AVERAGES = (
+    "row_norm_90",
+    "row_norm_nesterov",
+    "row_then_polar_90",
+    "separation_90",
+    "separation_nesterov",
+)
+ROWWISE = ("rowwise_adam", "rowwise_adam_rows", "rowwise_adam_plain", "rowwise_adam_separated")
+IDEAS = (
+    "separation_right_polar",
+    "separation_row_then_polar",
+    "separation_signal",
+    "separation_hidden_metric",
+    "separation_rows_alike",
+    "separation_heavy_first",
+    "separation_falling_floor",
+    "separation_rising_floor",
+    "separation_code_start",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +218,11 @@ PRESETS: dict[str, Preset] = {
             Stage(training=SMALL, methods=SLOW),
         )
     ),
-    "ablation": Preset(stages=(Stage(training=SMALL, methods=REFERENCES + ABLATION),)),
+    "ablation": Preset(
+        stages=tuple(
+            Stage(training=SMALL, methods=methods)
+            for methods in (REFERENCES, PARTS, AVERAGES, ROWWISE, IDEAS)
+        )
+    ),
     "gpu": Preset(stages=(Stage(training=GPU, methods=FIRST + SECOND + TUNED),), seeds=(1, 2, 3)),
 }

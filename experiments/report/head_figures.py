@@ -13,6 +13,7 @@ from plotly.subplots import make_subplots
 from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.results import BAND_FIELDS
 from experiments.lm_head.summary import Line, paired_interval
+from experiments.report.details import band_titles
 from experiments.report.head import Experiment, Shown, curve, mean
 from experiments.report.style import GREY, figure, look, trace
 
@@ -183,7 +184,7 @@ def frequencies(experiment: Experiment, vocab: int) -> go.Figure | None:
         )
     made.update_xaxes(
         tickvals=list(range(len(BANDS))),
-        ticktext=_band_titles(),
+        ticktext=band_titles(),
         range=[-0.5, len(BANDS) - 0.5],
         showgrid=False,
         zeroline=False,
@@ -203,12 +204,6 @@ def _band_interval(one: Shown, other: Shown, field: str) -> Any:
     return paired_interval(
         [float(one.runs[seed][field]) - float(other.runs[seed][field]) for seed in seeds]
     )
-
-
-def _band_titles() -> list[str]:
-    """Like "top 1 %", "to 10 %", "to 50 %", "rarest"."""
-    middle = [f"to {100 * end:g} %" for end in BANDS[1:-1]]
-    return [f"top {100 * BANDS[0]:g} %", *middle, "rarest"]
 
 
 def _late_range(made: go.Figure) -> list[float] | None:

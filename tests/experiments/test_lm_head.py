@@ -563,6 +563,8 @@ def test_every_preset_can_be_planned_and_keys_differ():
     for preset in PRESETS.values():
         runs = plan.pending(preset, {})
         assert len({run.key for run in runs}) == len(runs)
+    planned = {cell.name for preset in PRESETS.values() for cell in plan.cells(preset)}
+    assert planned == set(METHODS), "a method that no preset runs"
 
 
 def test_a_key_depends_on_everything_but_the_name():

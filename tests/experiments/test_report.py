@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from experiments.lm_head import plan
 from experiments.lm_head.diagnostics import BANDS
-from experiments.lm_head.presets import METHODS, SMOKE, Preset, Stage
+from experiments.lm_head.presets import METHODS, PRESETS, SMOKE, Preset, Stage
 from experiments.lm_head.results import Results
 from experiments.report import __main__ as command
-from experiments.report import committed, page, style
-from experiments.report.head import MissingResultsError
+from experiments.report import committed, details, page, style
+from experiments.report.head import Experiment, MissingResultsError
 from experiments.table import read
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -50,7 +50,11 @@ def outcome(run):
         "history": {
             "train": [{"step": step, "loss": loss + 1 / step} for step in (4, 8, 12)],
             "evaluations": evaluations,
-            "measures": [{"step": 3, "rho": 0.5, "alignment": 0.7}],
+            "measures": [
+                {"step": step, "rho": step / 8, "alignment": 0.7, "backward_rank": step + run.seed}
+                | {"logit_rms_centred": 2.0, "log_odds": 0.1 * step, "log_odds_bound": 0.5 + step}
+                for step in (1, 3, 4)
+            ],
         },
     }
 
@@ -224,6 +228,40 @@ def test_a_missing_history_is_named(results, tmp_path):
     (tmp_path / "runs.csv").write_text((results / "runs.csv").read_text())
     with pytest.raises(MissingResultsError, match=r"history.*json is missing, .*restore"):
         page.build(PRESET, "fixture", tmp_path)
+
+
+def test_details_are_of_the_finished_seeds(results):
+    lines = details.details(Experiment(PRESET, results))
+    assert [(one.vocab, one.name) for one in lines] == [
+        (vocab, name) for vocab in (320, 512) for name in ("separation_65", "adamw_95", "row_norm")
+    ], "lowest loss first, Muon has no seed"
+    best = lines[0]
+    losses = [outcome(run)["val_loss"] for run in finished_runs("separation_65")]
+    assert best.bands == pytest.approx([sum(losses) / 2 + band for band in BANDS])
+    assert (best.rho, best.alignment) == (3 / 8, 0.7)
+    assert best.rank == pytest.approx(4 + 1.5), "of the last logged step, over seeds 1 and 2"
+    assert (best.logits, best.log_odds) == (2.0, pytest.approx(0.4 / 4.5))
+
+
+def finished_runs(name):
+    cell = plan.Cell(SMALL, name)
+    return [cell.run(METHODS[name].lrs[1], seed) for seed in PRESET.seeds]
+
+
+def test_details_are_printed_with_the_bound(results, monkeypatch):
+    app = command.typer.Typer()
+    app.command()(details.main)
+    refused = CliRunner().invoke(app, ["--preset", "bogus"])
+    assert refused.exit_code == 2 and "bogus" in refused.output
+    shown = details.markdown(details.details(Experiment(PRESET, results))).splitlines()
+    assert len({row.count("|") for row in shown}) == 1 and len(shown) == 2 + 6
+    runs = 3 * 2 * (2 + 2) + 1
+    said = details.bound_sentence(Experiment(PRESET, results))
+    assert said.startswith(f"In {3 * runs} logged steps of {runs} runs")
+    assert "more than 0.089 of the bound" in said
+    monkeypatch.setitem(PRESETS, "fixture", PRESET)
+    printed = CliRunner().invoke(app, ["--preset", "fixture", "--results", str(results)]).output
+    assert printed.splitlines() == [*shown, "", said]
 
 
 def luminance(colour):

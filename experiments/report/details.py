@@ -1,0 +1,152 @@
+"""What the mean loss hides: losses by token frequency, and what the updates were like.
+
+    python -m experiments.report.details [--preset cpu] [--results FOLDER]
+
+Prints a Markdown table of the methods whose seeds have begun, and how near the bound on the
+log-odds the logged steps came. A value
+that was not logged stays empty.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from experiments.lm_head.diagnostics import BANDS
+from experiments.lm_head.presets import PRESETS
+from experiments.lm_head.results import BAND_FIELDS
+from experiments.report.head import Experiment, MissingResultsError, Shown, mean
+
+
+class Details(NamedTuple):
+    """One method on one training, over the finished seeds of the comparison."""
+
+    vocab: int
+    name: str
+    seeds: int
+    bands: tuple[float, ...]
+    """Mean final loss on the targets of each of `diagnostics.BANDS`, nats a token."""
+    rho: float
+    """Median over the logged steps of delta / D of the change of the weights."""
+    alignment: float
+    """Median of the alignment of the change with the average of gradients it followed."""
+    rank: float
+    """Mean effective rank of the gradient that the head passes back, last logged step."""
+    logits: float
+    """Mean root mean square of the centred logits, last logged step."""
+    log_odds: float
+    """Largest realised change of a log-odds over `lr D radius`, all logged steps."""
+
+
+def details(experiment: Experiment) -> list[Details]:
+    """Return a line for every method that has a finished seed, lowest loss first.
+
+    Raises:
+        MissingResultsError: the history of a run is missing.
+    """
+    found = []
+    for vocab in experiment.vocabs:
+        final = [one for one in experiment.shown(vocab) if one.final]
+        found += [_details(experiment, vocab, one) for one in sorted(final, key=lambda x: x.loss)]
+    return found
+
+
+def markdown(lines: Sequence[Details]) -> str:
+    """Return the details as a Markdown table, one row a method, with a line end."""
+    head = ["V", "method", "seeds", *band_titles(), "rho", "alignment", "rank back", "logits"]
+    head.append("of the bound")
+    shown = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for one in lines:
+        row = [str(one.vocab), one.name, str(one.seeds), *(_text(x, ".3f") for x in one.bands)]
+        row += [_text(one.rho, ".1g"), _text(one.alignment, ".2f"), _text(one.rank, ".1f")]
+        row += [_text(one.logits, ".2f"), _text(one.log_odds, ".2f")]
+        shown.append("| " + " | ".join(row) + " |")
+    return "\n".join(shown) + "\n"
+
+
+def bound_sentence(experiment: Experiment) -> str:
+    """Say how near its bound the change of the log-odds came, over all runs of the preset.
+
+    Raises:
+        MissingResultsError: the history of a run is missing.
+    """
+    rows = experiment.used_rows()
+    shares = log_odds_shares(experiment.history(row) for row in rows)
+    if not shares:
+        return f"No log-odds were logged in {len(rows)} runs."
+    return (
+        f"In {len(shares)} logged steps of {len(rows)} runs no token pair's log-odds changed by "
+        f"more than {max(shares):.3f} of the bound."
+    )
+
+
+def log_odds_shares(histories: Iterable[dict[str, Any]]) -> list[float]:
+    """Return the realised largest change of a log-odds over its bound, for every logged step."""
+    return [
+        measure["log_odds"] / measure["log_odds_bound"]
+        for history in histories
+        for measure in history.get("measures", [])
+        if measure.get("log_odds_bound")
+    ]
+
+
+def band_titles() -> list[str]:
+    """Like "top 1 %", "to 10 %", "to 50 %", "rarest"."""
+    middle = [f"to {100 * end:g} %" for end in BANDS[1:-1]]
+    return [f"top {100 * BANDS[0]:g} %", *middle, "rarest"]
+
+
+def _details(experiment: Experiment, vocab: int, one: Shown) -> Details:
+    rows = list(one.runs.values())
+    histories = [experiment.history(row) for row in rows]
+    measures = [measure for history in histories for measure in history.get("measures", [])]
+    last = [history["measures"][-1] for history in histories if history.get("measures")]
+    shares = log_odds_shares(histories)
+    return Details(
+        vocab=vocab,
+        name=one.name,
+        seeds=len(rows),
+        bands=tuple(
+            mean(float(row[band]) for row in rows if row.get(band)) for band in BAND_FIELDS
+        ),
+        rho=_median(measures, "rho"),
+        alignment=_median(measures, "alignment"),
+        rank=mean(measure["backward_rank"] for measure in last),
+        logits=mean(measure["logit_rms_centred"] for measure in last),
+        log_odds=max(shares, default=math.nan),
+    )
+
+
+def _median(measures: Sequence[dict[str, Any]], name: str) -> float:
+    values = [measure[name] for measure in measures]
+    return statistics.median(values) if values else math.nan
+
+
+def _text(value: float, form: str) -> str:
+    return "" if math.isnan(value) else f"{value:{form}}"
+
+
+def main(
+    preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "cpu",
+    results: Annotated[Path, typer.Option(help="folder of runs.csv")] = Path(__file__).parent.parent
+    / "lm_head"
+    / "results",
+) -> None:
+    """Print the details of what is finished."""
+    if preset not in PRESETS:
+        raise typer.BadParameter(f"preset is {preset!r}, expected one of {', '.join(PRESETS)}")
+    if not (results / "runs.csv").exists():
+        raise typer.BadParameter(f"no runs.csv in {results}: give the folder of --results")
+    experiment = Experiment(PRESETS[preset], results)
+    try:
+        print(markdown(details(experiment)))
+        print(bound_sentence(experiment))
+    except MissingResultsError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+if __name__ == "__main__":
+    typer.run(main)
