@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from experiments.lm_head import summary
+from experiments.lm_head.comparison import summarise
 from experiments.lm_head.config import Run
 from experiments.lm_head.execute import Tick, execute
 from experiments.lm_head.plan import forecast
@@ -49,7 +50,7 @@ def main(
     except KeyboardInterrupt:
         console.print("interrupted: the same command goes on from here")
         raise typer.Exit(130) from None
-    summary.show(summary.summarise(chosen, store.rows()), console)
+    summary.show(summarise(chosen, store.rows()), console)
     if not finished:
         console.print(f"not finished: run `{command}` again to go on")
 

@@ -124,3 +124,8 @@ class Run:
         content = {k: v for k, v in asdict(self).items() if k != "name"}
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def settings(self) -> dict[str, Any]:
+        """Return every setting under one name each, for a row of a table."""
+        own = {k: v for k, v in asdict(self).items() if k != "training"}
+        return own | asdict(self.training)

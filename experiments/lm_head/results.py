@@ -24,7 +24,6 @@ import torch
 from benchmarks.machine import cpu
 from experiments.lm_head.config import Run, Training
 from experiments.lm_head.diagnostics import BANDS
-from experiments.lm_head.train import describe
 from packing.report import rowsep_version
 
 OUTCOME = ("val_loss", "bits_per_byte", "diverged", "seconds", "head_share")
@@ -81,9 +80,9 @@ class Results:
             corpus: digest of its text.
             command: that repeats it.
         """
-        history = {"key": run.key, **describe(run), **outcome["history"]}
+        history = {"key": run.key, **run.settings(), **outcome["history"]}
         _write(self.folder / "history" / f"{run.key}.json", json.dumps(_shortened(history)) + "\n")
-        settings = describe(run)
+        settings = run.settings()
         row = {
             **settings,
             "key": run.key,

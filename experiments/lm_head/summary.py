@@ -1,223 +1,21 @@
-"""The comparison: paired mean differences of the validation loss with 95 % t-intervals.
+"""What is finished of the comparison, as a table for the terminal or for the docs.
 
-    python -m experiments.lm_head.summary [--preset cpu] [--results FOLDER] [--markdown]
-
-Two methods are compared on the seeds that both have finished at their best learning rates. Equal
-seeds share weights and batches, so the difference is taken seed by seed. The interval says nothing
-about other data, sizes or budgets, and one in twenty misses by chance: a table of many has some.
+python -m experiments.lm_head.summary [--preset cpu] [--results FOLDER] [--markdown]
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from scipy import stats
 
-from experiments.lm_head.plan import Cell, best_lr, cells, on_edge, sweep
-from experiments.lm_head.presets import PRESETS, Preset
+from experiments.lm_head.comparison import Interval, Line, statements, summarise
+from experiments.lm_head.presets import PRESETS
 from experiments.lm_head.results import Results
-
-CONFIDENCE = 0.95
-ADAMW = "adamw"
-"""How the names of all AdamW begin."""
-ROW_NORM = "row_norm"
-
-
-class Interval(NamedTuple):
-    """A mean of paired differences and where it lies with 95 % confidence; NaN if unknown."""
-
-    mean: float
-    low: float
-    high: float
-    pairs: int
-
-    @property
-    def verdict(self) -> str:
-        """What the interval supports, for a loss less a reference's."""
-        if self.high < 0:
-            return "better"
-        if self.low > 0:
-            return "worse"
-        return "not told apart" if self.pairs > 1 else "too few seeds"
-
-
-class Line(NamedTuple):
-    """One method on one training."""
-
-    vocab: int
-    name: str
-    lr: float | None
-    """Best of the sweep; None while that goes on."""
-    edge: bool
-    """Whether it lies at the end of the range that was tried."""
-    seeds: int
-    """Finished seeds of the comparison."""
-    loss: float
-    """Mean over them, nats a token."""
-    bits_per_byte: float
-    to_adamw: Interval
-    """Against `best_adamw`."""
-    to_row_norm: Interval
-    head_share: tuple[float, float]
-    """Least and largest share of the step time in the head's optimiser; processors differ."""
-
-
-class Progress(NamedTuple):
-    """How far one method on one training has come."""
-
-    vocab: int
-    name: str
-    lrs: int
-    """Learning rates of the sweep that are finished."""
-    lrs_of: int
-    """Learning rates of the sweep as far as it is known; more follow a best one on the edge."""
-    swept: bool
-    seeds: int
-    seeds_of: int
-
-    @property
-    def state(self) -> str:
-        """The same in words."""
-        if self.swept:
-            whole = self.seeds == self.seeds_of
-            return "finished" if whole else f"{self.seeds} of {self.seeds_of} seeds"
-        if self.lrs:
-            return f"sweep: {self.lrs} of at least {self.lrs_of} learning rates"
-        return "not begun"
-
-
-class Statement(NamedTuple):
-    """A sentence that the finished runs of one training support."""
-
-    vocab: int
-    text: str
-
-
-def paired_interval(differences: Sequence[float]) -> Interval:
-    """Return the mean of independent differences with its two-sided Student t-interval.
-
-        mean +- t(n-1, 0.975) s / sqrt(n),   s^2 = sum (x - mean)^2 / (n-1)
-
-    Exact for normal differences. With one difference the interval is the whole line, with none the
-    mean is NaN; an infinite difference, of a diverged run, makes it infinite.
-    """
-    n = len(differences)
-    if n == 0:
-        return Interval(math.nan, -math.inf, math.inf, 0)
-    mean = sum(differences) / n
-    if n == 1 or not math.isfinite(mean):
-        return Interval(mean, -math.inf, math.inf, n)
-    s = math.sqrt(sum((x - mean) ** 2 for x in differences) / (n - 1))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * s / math.sqrt(n)
-    return Interval(mean, mean - half, mean + half, n)
-
-
-def best_adamw(methods: Iterable[tuple[str, int, float]]) -> str | None:
-    """Return the AdamW that others are compared with: of least mean loss, once all are finished.
-
-    Until then means over different seeds say little, so the one of most seeds is taken, and of
-    least mean loss among those.
-
-    Args:
-        methods: name, number of finished seeds and their mean loss of each method.
-
-    Returns:
-        Its name, None if no AdamW has a finished seed.
-    """
-    found = [(-seeds, loss, name) for name, seeds, loss in methods if name.startswith(ADAMW)]
-    found = [one for one in found if one[0] < 0]
-    return min(found)[2] if found else None
-
-
-def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
-    """Return a line for every method of a preset that has begun, by training, best first."""
-    by_key = {row["key"]: row for row in rows}
-    losses = {key: float(row["val_loss"]) for key, row in by_key.items()}
-    lines: list[Line] = []
-    for training in dict.fromkeys(cell.training for cell in cells(preset)):
-        group = [cell for cell in cells(preset) if cell.training == training]
-        compared = {cell.name: finished(cell, preset, by_key, losses) for cell in group}
-        adamw = best_adamw(
-            (name, len(mine), _mean([float(r["val_loss"]) for r in mine.values()]))
-            for name, mine in compared.items()
-        )
-        found = []
-        for cell in group:
-            mine = compared[cell.name]
-            lr = best_lr(cell, preset, losses)
-            if lr is None and not mine:
-                continue
-            found.append(
-                Line(
-                    vocab=training.vocab,
-                    name=cell.name,
-                    lr=lr,
-                    edge=on_edge(cell, preset, losses),
-                    seeds=len(mine),
-                    loss=_mean([float(r["val_loss"]) for r in mine.values()]),
-                    bits_per_byte=_mean([float(r["bits_per_byte"]) for r in mine.values()]),
-                    to_adamw=_against(mine, compared.get(adamw or "", {})),
-                    to_row_norm=_against(mine, compared.get(ROW_NORM, {})),
-                    head_share=_range([float(r["head_share"]) for r in mine.values()]),
-                )
-            )
-        lines += sorted(found, key=lambda line: (math.isnan(line.loss), line.loss))
-    return lines
-
-
-def progress(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Progress]:
-    """Return how far every method of a preset is, begun or not, in the order of the preset."""
-    by_key = {row["key"]: row for row in rows}
-    losses = {key: float(row["val_loss"]) for key, row in by_key.items()}
-    found = []
-    for cell in cells(preset):
-        tried, over = sweep(cell, preset, losses)
-        found.append(
-            Progress(
-                vocab=cell.training.vocab,
-                name=cell.name,
-                lrs=sum(cell.run(lr, preset.sweep_seed).key in losses for lr in tried),
-                lrs_of=len(tried),
-                swept=over,
-                seeds=len(finished(cell, preset, by_key, losses)),
-                seeds_of=len(preset.seeds),
-            )
-        )
-    return found
-
-
-def statements(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Statement]:
-    """Return what the intervals support, by training: against AdamW, row norm, and what is open.
-
-    A method that has not finished all seeds is named with how many it has.
-    """
-    lines = summarise(preset, rows)
-    states = {(one.vocab, one.name): one.state for one in progress(preset, rows)}
-    found = []
-    for vocab in dict.fromkeys(vocab for vocab, _ in states):
-        group = [line for line in lines if line.vocab == vocab and line.seeds > 0]
-        adamw = best_adamw((line.name, line.seeds, line.loss) for line in group)
-        row_norm = next((line.name for line in group if line.name == ROW_NORM), None)
-        against_adamw = [(line.name, line.to_adamw) for line in group if line.name != adamw]
-        against_row_norm = [
-            (line.name, line.to_row_norm) for line in group if line.name != ROW_NORM
-        ]
-        texts = _verdicts("AdamW", adamw, against_adamw, vocab, states)
-        texts += _verdicts("row normalisation", row_norm, against_row_norm, vocab, states)
-        unfinished = [
-            f"{name} ({state})"
-            for (its_vocab, name), state in states.items()
-            if its_vocab == vocab and state != "finished"
-        ]
-        if unfinished:
-            texts.append(f"Not finished: {', '.join(unfinished)}.")
-        found += [Statement(vocab, text) for text in texts]
-    return found
 
 
 def markdown(lines: Sequence[Line]) -> str:
@@ -236,39 +34,25 @@ def markdown(lines: Sequence[Line]) -> str:
     return "\n".join(shown) + "\n"
 
 
-def finished(
-    cell: Cell,
-    preset: Preset,
-    by_key: Mapping[str, Mapping[str, str]],
-    losses: Mapping[str, float],
-) -> dict[int, Mapping[str, str]]:
-    """Return the finished rows of the comparison at the best learning rate, by seed.
-
-    Args:
-        cell: one method on one training.
-        preset: the rules.
-        by_key: rows of the table by key.
-        losses: final losses by key.
-    """
-    lr = best_lr(cell, preset, losses)
-    if lr is None:
-        return {}
-    keys = {seed: cell.run(lr, seed).key for seed in preset.seeds}
-    return {seed: by_key[key] for seed, key in keys.items() if key in by_key}
-
-
 def show(lines: Sequence[Line], console: Console) -> None:
-    """Print the comparison, a table for each vocabulary, within 80 columns."""
+    """Print the comparison, a table for each vocabulary, within 80 columns; long names fold."""
     for vocab in dict.fromkeys(line.vocab for line in lines):
         table = Table(title=f"V = {vocab}", padding=(0, 0, 0, 1), box=box.SIMPLE_HEAD)
         for header in ("method", "lr", "seeds", "loss", "less AdamW's", "less row norm's"):
-            table.add_column(header, no_wrap=True)
+            table.add_column(header, no_wrap=header != "method", overflow="fold")
         for line in lines:
             if line.vocab == vocab:
                 _, name, lr, seeds, loss, _ = _front(line)
                 against = ("\n".join(_cell(one)) for one in (line.to_adamw, line.to_row_norm))
                 table.add_row(name, lr.replace(" (", "\n("), seeds, loss, *against)
         console.print(table)
+
+
+def share(least: float, most: float) -> str:
+    """Return a share in per cent as text, or its range where that is wide; "" for NaN."""
+    if most > 1.5 * least + 0.01:
+        return f"{least:.0%} to {most:.0%}"
+    return _number((least + most) / 2, ".0%")
 
 
 def main(
@@ -284,63 +68,17 @@ def main(
         raise typer.BadParameter(f"no runs.csv in {results}: give the folder of --results")
     rows = Results(results).rows()
     lines = summarise(PRESETS[preset], rows)
+    if not lines:
+        raise typer.BadParameter(
+            f"none of the {len(rows)} runs in {results} makes a line of preset {preset}: give the "
+            f"preset that they are of, or run `python -m experiments.lm_head --preset {preset}`"
+        )
     if as_markdown:
         print(markdown(lines))
-        for one in statements(PRESETS[preset], rows):
-            print(f"- V = {one.vocab}: {one.text}")
     else:
         show(lines, Console())
-
-
-def _against(
-    mine: Mapping[int, Mapping[str, str]], other: Mapping[int, Mapping[str, str]]
-) -> Interval:
-    shared = sorted(mine.keys() & other.keys())
-    return paired_interval(
-        [float(mine[s]["val_loss"]) - float(other[s]["val_loss"]) for s in shared]
-    )
-
-
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    return (min(values), max(values)) if values else (math.nan, math.nan)
-
-
-def share(least: float, most: float) -> str:
-    """Return a share in per cent as text, or its range where that is wide; "" for NaN."""
-    if most > 1.5 * least + 0.01:
-        return f"{least:.0%} to {most:.0%}"
-    return _number((least + most) / 2, ".0%")
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
-
-
-def _verdicts(
-    title: str,
-    reference: str | None,
-    compared: Sequence[tuple[str, Interval]],
-    vocab: int,
-    states: Mapping[tuple[int, str], str],
-) -> list[str]:
-    """One sentence for each verdict of the intervals against one reference."""
-    if reference is None:
-        return [f"No seed of {title} is finished, so nothing is compared with it."]
-
-    def named(name: str) -> str:
-        state = states[vocab, name]
-        return name if state == "finished" else f"{name} ({state})"
-
-    texts = []
-    for verdict, said in (
-        ("better", "Lower loss than"),
-        ("worse", "Higher loss than"),
-        ("not told apart", "Not told apart from"),
-    ):
-        parts = [named(name) for name, one in compared if one.verdict == verdict]
-        if parts:
-            texts.append(f"{said} {title} [{named(reference)}]: {', '.join(parts)}.")
-    return texts
+    for one in statements(PRESETS[preset], rows):
+        print(f"- V = {one.vocab}: {one.text}")
 
 
 def _front(line: Line) -> tuple[str, ...]:

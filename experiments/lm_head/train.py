@@ -9,7 +9,6 @@ import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -319,16 +318,3 @@ def body_optimizers(model: GPT, training: Training) -> list[torch.optim.Optimize
         torch.optim.Muon(matrices, lr=training.hidden_lr, weight_decay=0.0),
         torch.optim.AdamW(others, lr=training.embed_lr, betas=(0.9, 0.95), weight_decay=0.0),
     ]
-
-
-def describe(run: Run) -> dict[str, Any]:
-    """Return every setting of a run under one name each, for a row of a table."""
-    return {
-        "name": run.name,
-        "optimizer": run.optimizer,
-        "options": dict(run.options),
-        "schedule": dict(run.schedule),
-        "lr": run.lr,
-        "seed": run.seed,
-        **asdict(run.training),
-    }

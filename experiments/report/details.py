@@ -38,7 +38,9 @@ class Details(NamedTuple):
     logits: float
     """Mean root mean square of the centred logits, last logged step."""
     log_odds: float
-    """Largest realised change of a log-odds over `lr D radius`, all logged steps."""
+    """Median over the logged steps of the largest realised change of a log-odds, nats."""
+    of_bound: float
+    """Largest ratio of it to `lr D radius`, all logged steps."""
 
 
 def details(experiment: Experiment) -> list[Details]:
@@ -57,12 +59,12 @@ def details(experiment: Experiment) -> list[Details]:
 def markdown(lines: Sequence[Details]) -> str:
     """Return the details as a Markdown table, one row a method, with a line end."""
     head = ["V", "method", "seeds", *band_titles(), "rho", "alignment", "rank back", "logits"]
-    head.append("of the bound")
+    head += ["log-odds", "of the bound"]
     shown = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for one in lines:
         row = [str(one.vocab), one.name, str(one.seeds), *(_text(x, ".3f") for x in one.bands)]
         row += [_text(one.rho, ".1g"), _text(one.alignment, ".2f"), _text(one.rank, ".1f")]
-        row += [_text(one.logits, ".2f"), _text(one.log_odds, ".2f")]
+        row += [_text(one.logits, ".2f"), _text(one.log_odds, ".2f"), _text(one.of_bound, ".2f")]
         shown.append("| " + " | ".join(row) + " |")
     return "\n".join(shown) + "\n"
 
@@ -116,7 +118,8 @@ def _details(experiment: Experiment, vocab: int, one: Shown) -> Details:
         alignment=_median(measures, "alignment"),
         rank=mean(measure["backward_rank"] for measure in last),
         logits=mean(measure["logit_rms_centred"] for measure in last),
-        log_odds=max(shares, default=math.nan),
+        log_odds=_median(measures, "log_odds"),
+        of_bound=max(shares, default=math.nan),
     )
 
 
@@ -142,7 +145,13 @@ def main(
         raise typer.BadParameter(f"no runs.csv in {results}: give the folder of --results")
     experiment = Experiment(PRESETS[preset], results)
     try:
-        print(markdown(details(experiment)))
+        lines = details(experiment)
+        if not lines:
+            raise MissingResultsError(
+                f"{results} has no finished seed of preset {preset}: give the preset that its runs "
+                f"are of, or run `python -m experiments.lm_head --preset {preset}`"
+            )
+        print(markdown(lines))
         print(bound_sentence(experiment))
     except MissingResultsError as error:
         raise typer.BadParameter(str(error)) from None

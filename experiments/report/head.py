@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.lm_head.comparison import best_adamw, finished
 from experiments.lm_head.plan import Cell, cells, sweep
 from experiments.lm_head.presets import Preset
 from experiments.lm_head.results import Results
-from experiments.lm_head.summary import best_adamw, finished
 
 Row = Mapping[str, str]
 

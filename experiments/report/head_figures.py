@@ -10,9 +10,9 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from experiments.lm_head.comparison import Line, paired_interval
 from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.results import BAND_FIELDS
-from experiments.lm_head.summary import Line, paired_interval
 from experiments.report.details import band_titles
 from experiments.report.head import Experiment, Shown, curve, mean
 from experiments.report.style import GREY, figure, look, trace

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from experiments.lm_head import summary
+from experiments.lm_head import comparison, summary
 from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.presets import Preset
 from experiments.report import committed, head_figures
@@ -73,7 +73,7 @@ def build(preset: Preset, preset_name: str, results: Path) -> str:
     command = " ; ".join(sorted({row["command"] for row in used}))
     dates = sorted({row["date"] for row in used})
     date = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    lines = summary.summarise(preset, experiment.rows)
+    lines = comparison.summarise(preset, experiment.rows)
     sections = _head_sections(experiment, lines, command, date) + _committed_sections()
     figures = {
         one.id: {key: _json(made) for key, made in one.figures.items() if made is not None}
@@ -91,7 +91,7 @@ def build(preset: Preset, preset_name: str, results: Path) -> str:
         data=_embedded({"figures": figures, "templates": templates()}),
         sections=sections,
         board=_board(experiment, lines),
-        statements=summary.statements(preset, experiment.rows),
+        statements=comparison.statements(preset, experiment.rows),
         legend=_legend(experiment),
         vocabs={vocab: bool(experiment.shown(vocab)) for vocab in experiment.vocabs},
         colours={"background": BACKGROUNDS, "ink": INK, "grid": GRID},
@@ -113,7 +113,7 @@ def _legend(experiment: Experiment) -> list[dict[str, Any]]:
 
 
 def _head_sections(
-    experiment: Experiment, lines: list[summary.Line], command: str, date: str
+    experiment: Experiment, lines: list[comparison.Line], command: str, date: str
 ) -> list[Section]:
     def section(
         id: str, title: str, reading: str, draw: Callable[[Experiment, int], go.Figure | None]
@@ -236,11 +236,11 @@ def _committed_sections() -> list[Section]:
     ]
 
 
-def _board(experiment: Experiment, lines: list[summary.Line]) -> list[dict[str, Any]]:
+def _board(experiment: Experiment, lines: list[comparison.Line]) -> list[dict[str, Any]]:
     """The rows of the leaderboard: every method of the preset, begun or not."""
     by_name = {(line.vocab, line.name): line for line in lines}
     ranked = {key: rank for rank, key in enumerate(by_name)}
-    states = summary.progress(experiment.preset, experiment.rows)
+    states = comparison.progress(experiment.preset, experiment.rows)
     states.sort(key=lambda one: (one.vocab, ranked.get((one.vocab, one.name), len(ranked))))
     return [
         {"progress": one, "look": look(one.name), **_cells(by_name.get((one.vocab, one.name)))}
@@ -248,7 +248,7 @@ def _board(experiment: Experiment, lines: list[summary.Line]) -> list[dict[str, 
     ]
 
 
-def _cells(line: summary.Line | None) -> dict[str, Any]:
+def _cells(line: comparison.Line | None) -> dict[str, Any]:
     """Numbers of a line, None where there is none."""
     if line is None:
         empty = ("loss", "bits", "lr", "time", "time_text", "to_adamw", "to_row_norm")
@@ -257,7 +257,7 @@ def _cells(line: summary.Line | None) -> dict[str, Any]:
     def number(value: float | None) -> float | None:
         return None if value is None or math.isnan(value) else value
 
-    def interval(one: summary.Interval) -> summary.Interval | None:
+    def interval(one: comparison.Interval) -> comparison.Interval | None:
         return None if one.pairs == 0 or math.isnan(one.mean) else one
 
     return {

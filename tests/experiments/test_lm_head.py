@@ -4,6 +4,8 @@ import copy
 import csv
 import io
 import math
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -15,8 +17,17 @@ from typer.testing import CliRunner
 
 import optim
 from experiments.lm_head import __main__ as command
+from experiments.lm_head import (
+    comparison,
+    diagnostics,
+    heads,
+    look,
+    plan,
+    results,
+    summary,
+    variants,
+)
 from experiments.lm_head import corpus as corpora
-from experiments.lm_head import diagnostics, heads, look, plan, results, summary, variants
 from experiments.lm_head.config import Run, Training
 from experiments.lm_head.presets import METHODS, PRESETS, SMOKE, Preset, Stage
 from experiments.lm_head.train import Session, body_optimizers, train
@@ -585,7 +596,7 @@ def test_only_unknown_methods_are_refused():
 
 def test_intervals_are_those_of_scipy():
     differences = torch.randn(7, generator=torch.Generator().manual_seed(4)).tolist()
-    found = summary.paired_interval(differences)
+    found = comparison.paired_interval(differences)
     expected = stats.ttest_1samp(differences, 0.0).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
     assert found.mean == pytest.approx(sum(differences) / 7)
@@ -603,7 +614,7 @@ def test_intervals_are_those_of_scipy():
     ],
 )
 def test_verdicts_need_an_interval_on_one_side(differences, verdict):
-    assert summary.paired_interval(differences).verdict == verdict
+    assert comparison.paired_interval(differences).verdict == verdict
 
 
 def test_the_comparison_pairs_seeds():
@@ -618,7 +629,7 @@ def test_the_comparison_pairs_seeds():
         {"key": r.key, "val_loss": str(losses[r.key]), "bits_per_byte": "1", "head_share": "0"}
         for r in done
     ]
-    adamw, row_norm = summary.summarise(PLANNED, rows)
+    adamw, row_norm = comparison.summarise(PLANNED, rows)
     assert (adamw.name, row_norm.name) == ("adamw_95", "row_norm")
     assert adamw.loss == pytest.approx(15.0) and adamw.seeds == 2
     assert row_norm.to_adamw.mean == pytest.approx(0.0115)
@@ -641,7 +652,7 @@ def level(run):
 
 
 def test_markdown_has_a_row_a_method_with_its_figures():
-    lines = summary.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
+    lines = comparison.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
     table = summary.markdown(lines).splitlines()
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
     assert {len(row) for row in cells} == {11} and set(cells[1]) == {"---"}
@@ -654,7 +665,7 @@ def test_markdown_has_a_row_a_method_with_its_figures():
 
 
 def test_the_terminal_table_shows_every_figure_in_80_columns():
-    lines = summary.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
+    lines = comparison.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
     console = Console(width=80, file=io.StringIO())
     summary.show(lines, console)
     printed = console.file.getvalue()
@@ -663,23 +674,43 @@ def test_the_terminal_table_shows_every_figure_in_80_columns():
         assert line.name in printed and f"{line.loss:.4f}" in printed
 
 
+def test_long_names_fold_instead_of_cutting_figures():
+    line = comparison.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))[1]
+    name = "row_then_polar_look_ahead_and_more"
+    console = Console(width=80, file=io.StringIO())
+    summary.show([line._replace(name=name)], console)
+    printed = console.file.getvalue()
+    assert "…" not in printed and f"{line.loss:.4f}" in printed and "+0.5150 ± 0.0635" in printed
+    pieces = [row[2:].split(" ")[0] for row in printed.splitlines()]
+    assert name in "".join(pieces)
+
+
+def test_the_tables_need_no_more_than_the_package():
+    """They read files of text; the experiments' own dependencies are for running them."""
+    hidden = "import sys; sys.modules.update(tokenizers=None, plotly=None);"
+    code = f"{hidden} import experiments.lm_head.summary, experiments.report.details"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_one_seed_has_a_difference_and_no_interval():
-    lines = summary.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
-    one = lines[1]._replace(to_adamw=summary.paired_interval([0.25]))
+    lines = comparison.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
+    one = lines[1]._replace(to_adamw=comparison.paired_interval([0.25]))
     assert "| +0.2500 | too few seeds |" in summary.markdown([one])
 
 
 def test_the_time_of_different_processors_is_a_range():
-    lines = summary.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
+    lines = comparison.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
     one = lines[0]._replace(head_share=(0.03, 0.48))
     assert summary.markdown([one]).rstrip().endswith("| 3% to 48% |")
 
 
-@pytest.mark.parametrize(("preset", "folder"), [("bogus", "results"), ("cpu", "none")])
+@pytest.mark.parametrize(
+    ("preset", "folder"), [("bogus", "results"), ("cpu", "none"), ("cpu", "results")]
+)
 def test_summary_refuses_what_is_not_there(preset, folder, tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "runs.csv").touch()
-    with pytest.raises(typer.BadParameter, match="bogus|no runs.csv"):
+    with pytest.raises(typer.BadParameter, match="bogus|no runs.csv|none of the 0 runs"):
         summary.main(preset, tmp_path / folder)
 
 
@@ -699,10 +730,10 @@ def test_progress_and_statements_name_what_is_open():
     losses = finish(PLANNED, level)[1]
 
     def states(kept):
-        return [one.state for one in summary.progress(PLANNED, rows_of(kept))]
+        return [one.state for one in comparison.progress(PLANNED, rows_of(kept))]
 
     def texts(kept):
-        return " ".join(one.text for one in summary.statements(PLANNED, rows_of(kept)))
+        return " ".join(one.text for one in comparison.statements(PLANNED, rows_of(kept)))
 
     assert states(losses) == ["finished", "finished"]
     assert "Not finished" not in texts(losses)
@@ -720,10 +751,10 @@ def test_progress_and_statements_name_what_is_open():
 
 def test_the_adamw_of_most_seeds_is_the_reference_until_all_are_finished():
     methods = [("adamw_95", 5, 2.0), ("adamw_99", 2, 1.0), ("row_norm", 5, 0.5)]
-    assert summary.best_adamw(methods) == "adamw_95"
+    assert comparison.best_adamw(methods) == "adamw_95"
     methods[1] = ("adamw_99", 5, 1.0)
-    assert summary.best_adamw(methods) == "adamw_99"
-    assert summary.best_adamw([("adamw_95", 0, math.nan), ("muon", 1, 1.0)]) is None
+    assert comparison.best_adamw(methods) == "adamw_99"
+    assert comparison.best_adamw([("adamw_95", 0, math.nan), ("muon", 1, 1.0)]) is None
 
 
 # the command

@@ -240,7 +240,8 @@ def test_details_are_of_the_finished_seeds(results):
     assert best.bands == pytest.approx([sum(losses) / 2 + band for band in BANDS])
     assert (best.rho, best.alignment) == (3 / 8, 0.7)
     assert best.rank == pytest.approx(4 + 1.5), "of the last logged step, over seeds 1 and 2"
-    assert (best.logits, best.log_odds) == (2.0, pytest.approx(0.4 / 4.5))
+    assert (best.logits, best.log_odds) == (2.0, pytest.approx(0.3))
+    assert best.of_bound == pytest.approx(0.4 / 4.5)
 
 
 def finished_runs(name):
@@ -251,8 +252,12 @@ def finished_runs(name):
 def test_details_are_printed_with_the_bound(results, monkeypatch):
     app = command.typer.Typer()
     app.command()(details.main)
-    refused = CliRunner().invoke(app, ["--preset", "bogus"])
-    assert refused.exit_code == 2 and "bogus" in refused.output
+    for arguments, named in (
+        (["--preset", "bogus"], "bogus"),
+        (["--preset", "gpu", "--results", str(results)], "no finished seed"),
+    ):
+        refused = CliRunner().invoke(app, arguments)
+        assert refused.exit_code == 2 and named in " ".join(refused.output.split())
     shown = details.markdown(details.details(Experiment(PRESET, results))).splitlines()
     assert len({row.count("|") for row in shown}) == 1 and len(shown) == 2 + 6
     runs = 3 * 2 * (2 + 2) + 1

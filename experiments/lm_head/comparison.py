@@ -1,0 +1,277 @@
+"""The comparison: paired mean differences of the validation loss with 95 % t-intervals.
+
+Two methods are compared on the seeds that both have finished at their best learning rates. Equal
+seeds share weights and batches, so the difference is taken seed by seed. The interval says nothing
+about other data, sizes or budgets, and one in twenty misses by chance: a table of many has some.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from scipy import stats
+
+from experiments.lm_head.plan import Cell, best_lr, cells, on_edge, sweep
+from experiments.lm_head.presets import Preset
+
+CONFIDENCE = 0.95
+ADAMW = "adamw"
+"""How the names of all AdamW begin."""
+ROW_NORM = "row_norm"
+
+
+class Interval(NamedTuple):
+    """A mean of paired differences and where it lies with 95 % confidence; NaN if unknown."""
+
+    mean: float
+    low: float
+    high: float
+    pairs: int
+
+    @property
+    def verdict(self) -> str:
+        """What the interval supports, for a loss less a reference's."""
+        if self.high < 0:
+            return "better"
+        if self.low > 0:
+            return "worse"
+        return "not told apart" if self.pairs > 1 else "too few seeds"
+
+
+class Line(NamedTuple):
+    """One method on one training."""
+
+    vocab: int
+    name: str
+    lr: float | None
+    """Best of the sweep; None while that goes on."""
+    edge: bool
+    """Whether it lies at the end of the range that was tried."""
+    seeds: int
+    """Finished seeds of the comparison."""
+    loss: float
+    """Mean over them, nats a token."""
+    bits_per_byte: float
+    to_adamw: Interval
+    """Against `best_adamw`."""
+    to_row_norm: Interval
+    head_share: tuple[float, float]
+    """Least and largest share of the step time in the head's optimiser; processors differ."""
+
+
+class Progress(NamedTuple):
+    """How far one method on one training has come."""
+
+    vocab: int
+    name: str
+    lrs: int
+    """Learning rates of the sweep that are finished."""
+    lrs_of: int
+    """Learning rates of the sweep as far as it is known; more follow a best one on the edge."""
+    swept: bool
+    seeds: int
+    seeds_of: int
+
+    @property
+    def state(self) -> str:
+        """The same in words."""
+        if self.swept:
+            whole = self.seeds == self.seeds_of
+            return "finished" if whole else f"{self.seeds} of {self.seeds_of} seeds"
+        if self.lrs:
+            return f"sweep: {self.lrs} of at least {self.lrs_of} learning rates"
+        return "not begun"
+
+
+class Statement(NamedTuple):
+    """A sentence that the finished runs of one training support."""
+
+    vocab: int
+    text: str
+
+
+def paired_interval(differences: Sequence[float]) -> Interval:
+    """Return the mean of independent differences with its two-sided Student t-interval.
+
+        mean +- t(n-1, 0.975) s / sqrt(n),   s^2 = sum (x - mean)^2 / (n-1)
+
+    Exact for normal differences. With one difference the interval is the whole line, with none the
+    mean is NaN; an infinite difference, of a diverged run, makes it infinite.
+    """
+    n = len(differences)
+    if n == 0:
+        return Interval(math.nan, -math.inf, math.inf, 0)
+    mean = sum(differences) / n
+    if n == 1 or not math.isfinite(mean):
+        return Interval(mean, -math.inf, math.inf, n)
+    s = math.sqrt(sum((x - mean) ** 2 for x in differences) / (n - 1))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * s / math.sqrt(n)
+    return Interval(mean, mean - half, mean + half, n)
+
+
+def best_adamw(methods: Iterable[tuple[str, int, float]]) -> str | None:
+    """Return the AdamW that others are compared with: of least mean loss, once all are finished.
+
+    Until then means over different seeds say little, so the one of most seeds is taken, and of
+    least mean loss among those.
+
+    Args:
+        methods: name, number of finished seeds and their mean loss of each method.
+
+    Returns:
+        Its name, None if no AdamW has a finished seed.
+    """
+    found = [(-seeds, loss, name) for name, seeds, loss in methods if name.startswith(ADAMW)]
+    found = [one for one in found if one[0] < 0]
+    return min(found)[2] if found else None
+
+
+def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
+    """Return a line for every method of a preset that has begun, by training, best first."""
+    by_key = {row["key"]: row for row in rows}
+    losses = {key: float(row["val_loss"]) for key, row in by_key.items()}
+    lines: list[Line] = []
+    for training in dict.fromkeys(cell.training for cell in cells(preset)):
+        group = [cell for cell in cells(preset) if cell.training == training]
+        compared = {cell.name: finished(cell, preset, by_key, losses) for cell in group}
+        adamw = best_adamw(
+            (name, len(mine), _mean([float(r["val_loss"]) for r in mine.values()]))
+            for name, mine in compared.items()
+        )
+        found = []
+        for cell in group:
+            mine = compared[cell.name]
+            lr = best_lr(cell, preset, losses)
+            if lr is None and not mine:
+                continue
+            found.append(
+                Line(
+                    vocab=training.vocab,
+                    name=cell.name,
+                    lr=lr,
+                    edge=on_edge(cell, preset, losses),
+                    seeds=len(mine),
+                    loss=_mean([float(r["val_loss"]) for r in mine.values()]),
+                    bits_per_byte=_mean([float(r["bits_per_byte"]) for r in mine.values()]),
+                    to_adamw=_against(mine, compared.get(adamw or "", {})),
+                    to_row_norm=_against(mine, compared.get(ROW_NORM, {})),
+                    head_share=_range([float(r["head_share"]) for r in mine.values()]),
+                )
+            )
+        lines += sorted(found, key=lambda line: (math.isnan(line.loss), line.loss))
+    return lines
+
+
+def progress(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Progress]:
+    """Return how far every method of a preset is, begun or not, in the order of the preset."""
+    by_key = {row["key"]: row for row in rows}
+    losses = {key: float(row["val_loss"]) for key, row in by_key.items()}
+    found = []
+    for cell in cells(preset):
+        tried, over = sweep(cell, preset, losses)
+        found.append(
+            Progress(
+                vocab=cell.training.vocab,
+                name=cell.name,
+                lrs=sum(cell.run(lr, preset.sweep_seed).key in losses for lr in tried),
+                lrs_of=len(tried),
+                swept=over,
+                seeds=len(finished(cell, preset, by_key, losses)),
+                seeds_of=len(preset.seeds),
+            )
+        )
+    return found
+
+
+def statements(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Statement]:
+    """Return what the intervals support, by training: against AdamW, row norm, and what is open.
+
+    A method that has not finished all seeds is named with how many it has.
+    """
+    lines = summarise(preset, rows)
+    states = {(one.vocab, one.name): one.state for one in progress(preset, rows)}
+    found = []
+    for vocab in dict.fromkeys(vocab for vocab, _ in states):
+        group = [line for line in lines if line.vocab == vocab and line.seeds > 0]
+        adamw = best_adamw((line.name, line.seeds, line.loss) for line in group)
+        row_norm = next((line.name for line in group if line.name == ROW_NORM), None)
+        against_adamw = [(line.name, line.to_adamw) for line in group if line.name != adamw]
+        against_row_norm = [
+            (line.name, line.to_row_norm) for line in group if line.name != ROW_NORM
+        ]
+        texts = _verdicts("AdamW", adamw, against_adamw, vocab, states)
+        texts += _verdicts("row normalisation", row_norm, against_row_norm, vocab, states)
+        unfinished = [
+            f"{name} ({state})"
+            for (its_vocab, name), state in states.items()
+            if its_vocab == vocab and state != "finished"
+        ]
+        if unfinished:
+            texts.append(f"Not finished: {', '.join(unfinished)}.")
+        found += [Statement(vocab, text) for text in texts]
+    return found
+
+
+def finished(
+    cell: Cell,
+    preset: Preset,
+    by_key: Mapping[str, Mapping[str, str]],
+    losses: Mapping[str, float],
+) -> dict[int, Mapping[str, str]]:
+    """Return the finished rows of the comparison at the best learning rate, by seed.
+
+    Args:
+        cell: one method on one training.
+        preset: the rules.
+        by_key: rows of the table by key.
+        losses: final losses by key.
+    """
+    lr = best_lr(cell, preset, losses)
+    if lr is None:
+        return {}
+    keys = {seed: cell.run(lr, seed).key for seed in preset.seeds}
+    return {seed: by_key[key] for seed, key in keys.items() if key in by_key}
+
+
+def _against(
+    mine: Mapping[int, Mapping[str, str]], other: Mapping[int, Mapping[str, str]]
+) -> Interval:
+    shared = sorted(mine.keys() & other.keys())
+    return paired_interval(
+        [float(mine[s]["val_loss"]) - float(other[s]["val_loss"]) for s in shared]
+    )
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    return (min(values), max(values)) if values else (math.nan, math.nan)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _verdicts(
+    title: str,
+    reference: str | None,
+    compared: Sequence[tuple[str, Interval]],
+    vocab: int,
+    states: Mapping[tuple[int, str], str],
+) -> list[str]:
+    """One sentence for each verdict of the intervals against one reference."""
+    if reference is None:
+        return [f"No seed of {title} is finished, so nothing is compared with it."]
+
+    def named(name: str) -> str:
+        state = states[vocab, name]
+        return name if state == "finished" else f"{name} ({state})"
+
+    texts = []
+    for verdict, said in (
+        ("better", "Lower loss than"),
+        ("worse", "Higher loss than"),
+        ("not told apart", "Not told apart from"),
+    ):
+        parts = [named(name) for name, one in compared if one.verdict == verdict]
+        if parts:
+            texts.append(f"{said} {title} [{named(reference)}]: {', '.join(parts)}.")
+    return texts
