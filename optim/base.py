@@ -181,8 +181,8 @@ class HeadOptimizer(Optimizer):
         of an earlier version may, stay as they are.
 
         Raises:
-            ValueError: the groups do not fit, or state has another shape than its parameter;
-                nothing has been changed then.
+            ValueError: the groups do not fit, are of another optimiser, or state has another
+                shape than its parameter; nothing has been changed then.
         """
         # registered last, so it sees what the hooks of the user have made of the state
         handle = self.register_load_state_dict_pre_hook(_check_and_shield)
@@ -227,14 +227,25 @@ class _Shielded:
 
 
 def check_fits(optimizer: Optimizer, state_dict: dict[str, Any]) -> None:
-    """Check that the state in a state dict has the shapes of the optimiser's parameters.
+    """Check that a state dict is of this kind of optimiser and of parameters of these shapes.
 
-    Of the names in `optimizer.fitted`; torch's own optimisers have none, and nothing is checked.
+    Shapes are those of the state named in `optimizer.fitted`. torch's own optimisers have none, and
+    nothing is checked.
 
     Raises:
-        ValueError: it has not.
+        ValueError: a group lacks options of this optimiser and has others instead, or a shape
+            differs.
     """
     for group, saved in zip(optimizer.param_groups, state_dict["param_groups"], strict=False):
+        # an earlier version lacks options, a scheduler or a user adds some: only both is a sign
+        missing = sorted(optimizer.defaults.keys() - saved.keys())
+        foreign = sorted(saved.keys() - group.keys() - {"param_names", "initial_lr"})
+        if missing and foreign and hasattr(optimizer, "fitted"):
+            raise ValueError(
+                f"the state dict is of another optimiser than {type(optimizer).__name__}: a group "
+                f"has {', '.join(foreign)} and lacks {', '.join(missing)}; start this one without "
+                f"it, or to take over its momentum alone replace its param_groups by this one's"
+            )
         for p, key in zip(group["params"], saved["params"], strict=False):
             # some make their momentum in the first step
             own = {"momentum_buffer": p} | optimizer.state.get(p, {})

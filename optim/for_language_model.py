@@ -59,7 +59,7 @@ the columns of down, embeddings without and routers with centring, Muon where no
 LRS: dict[tuple[str, str], float] = {
     ("row_separation", "head"): 1e-2,
     ("steepest_descent", "head"): 1e-2,
-    ("rowwise_adam", "head"): 2e-2,
+    ("rowwise_adam", "head"): 2e-1,
     ("row_norm", "head"): 5e-3,
     ("hybrid_polar", "head"): 1e-2,
     ("row_norm", "embedding"): 5e-1,
@@ -71,8 +71,9 @@ LRS: dict[tuple[str, str], float] = {
     **{("hybrid_polar", role): 2e-2 for role in NEURONS},
 }
 """Learning rates to start a search from: those published for a model of Qwen3-0.6B's size (routers:
-OLMoE's). Those of `row_separation`, `steepest_descent` and `rowwise_adam` are not published; they
-move a row about as far as that of `row_norm` does (docs/optimiser.md)."""
+OLMoE's). Those of `row_separation`, `steepest_descent` and `rowwise_adam` are not published: the
+first two move a row about as far as that of `row_norm` does, the last is from the small models of
+docs/results.md (docs/optimiser.md)."""
 
 
 def for_language_model(
@@ -199,7 +200,8 @@ def _chosen(
                 )
             chosen[role] = (kind, OPTIMIZERS[kind])
         elif isinstance(kind, type) and issubclass(kind, Optimizer):
-            chosen[role] = (kind.__name__, kind)
+            named = (name for name, known in OPTIMIZERS.items() if known is kind)
+            chosen[role] = (next(named, kind.__name__), kind)
         else:
             raise TypeError(
                 f"the optimiser of {role!r} is {kind!r}, expected the name or the class of one"

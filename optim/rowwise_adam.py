@@ -55,9 +55,9 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
     def __init__(
         self,
         params: Any,
-        lr: float | Tensor = 2e-2,
+        lr: float | Tensor = 2e-1,
         *,
-        momentum: float = 0.9,
+        momentum: float = 0.8,
         beta2: float = 0.999,
         nesterov: bool = True,
         weight_decay: float = 0.0,
@@ -72,7 +72,8 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
         Args:
             params: matrices, named or not, or groups of them.
             lr: diameter of the step: the largest change of a pair's log-odds per unit of the
-                hidden state's norm.
+                hidden state's norm. A few rows, of tokens hardly seen before, are far longer than
+                the rest, so it is to be larger than that of `RowSeparation`: docs/optimiser.md.
             momentum: decay of the average, in [0, 1).
             beta2: decay of the average of squares, in [momentum^2, 1): with less, rows whose
                 gradients have stopped would take the whole step.

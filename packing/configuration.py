@@ -23,7 +23,7 @@ MEETS = 1e-12
 """A squared ratio within this part of the bound's meets it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Configuration:
     """n points of R^d with their squared ratio `max_{i<j} q_ij / min_{i<j} q_ij`, exactly."""
 
@@ -88,6 +88,13 @@ class Configuration:
             exact = self.ratio_squared
             value = Decimal(exact.numerator) / Decimal(exact.denominator)
             return str(value.quantize(Decimal(1).scaleb(-DECIMALS)))
+
+    def __repr__(self) -> str:
+        """Return size and figures; the coordinates would fill pages."""
+        return (
+            f"<{self.num_points} points of R^{self.dim}, rho {self.rho:.6f}, "
+            f"squared ratio {self.claim}, bound on rho {self.bound:.6f}>"
+        )
 
     def certificate(self) -> dict[str, Any]:
         """Return the certificate that `packing.certificate` checks, with the conditions met."""

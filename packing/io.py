@@ -233,6 +233,8 @@ def _unreadable(path: Path) -> Iterator[None]:
         ) from error
     except Exception as error:  # there is no telling what a damaged file makes a reader raise
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        if "allow_pickle" in reason:  # NumPy's remedy is one that runs code
+            reason = "it is damaged or holds Python objects; save a plain array of numbers"
         raise InputError(f"{path} cannot be read as {path.suffix}: {reason}") from error
 
 

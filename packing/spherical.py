@@ -23,7 +23,7 @@ MEETS = 1e-11
 """A largest cosine this little above the bound, itself good to 1e-12, meets it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SphericalCode:
     """n unit vectors of R^d, a local optimum of the largest cosine `max_{i<j} <x_i, x_j>`."""
 
@@ -73,6 +73,13 @@ class SphericalCode:
         """No n unit vectors of R^d have a smaller largest cosine (Rankin, Levenshtein)."""
         size = self.num_points, self.dim
         return max(rankin_cosine(*size), levenshtein_cosine(*size))
+
+    def __repr__(self) -> str:
+        """Return size and figures; the coordinates would fill pages."""
+        return (
+            f"<{self.num_points} unit vectors of R^{self.dim}, largest cosine "
+            f"{self.max_cosine:.12f}, at least {self.bound:.12f} for any>"
+        )
 
     @property
     def optimal(self) -> bool:

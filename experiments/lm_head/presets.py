@@ -96,7 +96,7 @@ METHODS: dict[str, Method] = {
     "separation_heavy_first": variant("WeighedRows", power=2.0),
     "separation_signal": variant("SignalRows"),
     "separation_hidden_metric": variant("HiddenMetric", damping=0.01),
-    "rowwise_adam": Method(optimizer="RowwiseAdam", lrs=ROWWISE_LRS),
+    "rowwise_adam_90": Method(optimizer="RowwiseAdam", options={"momentum": 0.9}, lrs=ROWWISE_LRS),
     "rowwise_adam_rows": Method(
         optimizer="RowwiseAdam", options={"momentum": 0.8, "polar": False}, lrs=ROWWISE_LRS
     ),
@@ -132,7 +132,7 @@ AVERAGES = (
     "separation_90",
     "separation_nesterov",
 )
-ROWWISE = ("rowwise_adam", "rowwise_adam_rows", "rowwise_adam_plain", "rowwise_adam_separated")
+ROWWISE = ("rowwise_adam_90", "rowwise_adam_rows", "rowwise_adam_plain", "rowwise_adam_separated")
 IDEAS = (
     "separation_right_polar",
     "separation_row_then_polar",

@@ -56,7 +56,9 @@ def table(
             one.credit,
             starts,
         )
-    Console(highlight=False, width=max(Console().width, WIDTH)).print(shown)
+    console = Console(highlight=False, width=max(Console().width, WIDTH))
+    console.print(shown)
+    console.print("Squared ratios are cut off after the digits shown; --json has all of them.")
 
 
 def configuration(

@@ -13,6 +13,7 @@ from optim.normalized_head import NormalizedHead
 from optim.polar_grad import HybridPolarGradM, LeftPolarGradM
 from optim.row_norm import RowNormM
 from optim.row_separation import RowSeparation
+from optim.rowwise_adam import RowwiseAdam
 from optim.stacked import Stacked
 from packing import cloud
 from tests.optim.models import CONFIGS, VOCABULARY, Plain, batch, loss_of, pretrained
@@ -265,6 +266,7 @@ def test_tensor_rates_are_not_shared_between_groups() -> None:
 
 
 def test_any_optimiser_class_serves_a_role() -> None:
+    assert classes(Plain(), head=RowwiseAdam) == classes(Plain(), head="rowwise_adam")
     found = classes(Plain(), head=SGD, options={"head": {"lr": 0.1}})
     assert found["head"] == {SGD}
 

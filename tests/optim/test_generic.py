@@ -10,12 +10,13 @@ from copy import deepcopy
 import pytest
 import torch
 from torch.nn import Parameter
-from torch.optim import SGD, lr_scheduler
+from torch.optim import SGD, AdamW, lr_scheduler
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
 
+import optim
 from tests.optim.optimisers import CLASSES, WITH_STATE
 
 SCHEDULERS = {
@@ -250,6 +251,19 @@ def test_a_state_of_another_shape_is_refused_untouched(cls):
     other.grad = torch.randn(5, 3)
     optimiser.step()
     assert not torch.equal(other, before)
+
+
+def test_a_state_of_another_optimiser_is_refused_untouched(cls):
+    other = AdamW if cls is not optim.RowNormM else optim.RowSeparation
+    weight = Parameter(torch.randn(6, 3))
+    saved, optimiser = other([weight], lr=0.5).state_dict(), cls([weight], lr=0.25)
+    with pytest.raises(ValueError, match=f"another optimiser than {cls.__name__}: .* lacks "):
+        optimiser.load_state_dict(saved)
+    assert optimiser.param_groups[0]["lr"] == 0.25
+    ours = optimiser.state_dict()
+    ours["param_groups"][0] |= {"initial_lr": 0.5, "tag": "the user's", "max_lr": 1.0}
+    optimiser.load_state_dict(ours)
+    assert optimiser.param_groups[0]["tag"] == "the user's"
 
 
 def test_weights_only_load(make):

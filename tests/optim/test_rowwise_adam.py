@@ -43,9 +43,9 @@ def test_it_computes_its_formulas(generator, shape, nesterov, polar):
     """With eight polynomials, as five leave a damped polar factor."""
     weight = gaussian(*shape, generator)
     grads = [gaussian(*shape, generator) * 10.0**k for k in (0, -2, 1, 0)]
-    options = dict(lr=0.3, beta2=0.9, nesterov=nesterov, polar=polar, num_steps=8)
+    options = dict(lr=0.3, momentum=0.7, beta2=0.9, nesterov=nesterov, polar=polar, num_steps=8)
     p, _ = stepped(optim.RowwiseAdam, weight, grads, **options)
-    expected = naive(weight, grads, 0.3, 0.9, 0.9, nesterov, polar)
+    expected = naive(weight, grads, 0.3, 0.7, 0.9, nesterov, polar)
     torch.testing.assert_close(p.detach().double(), expected, rtol=0, atol=5e-5)
 
 
@@ -160,7 +160,7 @@ def test_state_that_is_missing_is_added_to_what_is_there(generator):
     p, other = stepped(optim.RowNormM, gaussian(9, 4, generator), [gaussian(9, 4, generator)])
     momentum = other.state[p]["momentum_buffer"].clone()
     q = Parameter(p.detach().clone())
-    optimiser = optim.RowwiseAdam([q], lr=0.1)
+    optimiser = optim.RowwiseAdam([q], lr=0.1, momentum=0.9)
     optimiser.load_state_dict({**optimiser.state_dict(), "state": other.state_dict()["state"]})
     q.grad = gaussian(9, 4, generator)
     optimiser.step()

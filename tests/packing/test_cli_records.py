@@ -40,6 +40,7 @@ def test_table_as_text(rowsep):
     code, out, _ = rowsep("table")
     assert code == 0
     assert "squared ratio" in out and "12.8892299" in out and "Cantrell" in out
+    assert "are cut off" in out.splitlines()[-1]
 
 
 def test_configuration_as_text(rowsep):

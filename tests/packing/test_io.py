@@ -170,6 +170,13 @@ def test_damaged_files(tmp_path, suffix, content):
     refused(path)
 
 
+def test_no_one_is_told_to_load_objects(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([{"a": 1}], dtype=object))
+    (tmp_path / "b.npy").write_bytes(b"not a matrix at all")
+    for name in ("a.npy", "b.npy"):
+        refused(tmp_path / name, "damaged or holds Python objects")
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_truncated_files(tmp_path, matrix, suffix):
     path = tmp_path / f"a{suffix}"
@@ -206,7 +213,7 @@ def test_object_arrays_are_not_unpickled(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     array = np.array([[Unpickled()], [Unpickled()]], dtype=object)
     (np.save if suffix == ".npy" else np.savez)(path, array)
-    refused(path, "pickle")
+    refused(path, "damaged or holds Python objects")
     assert not Unpickled.happened
 
 

@@ -272,3 +272,11 @@ def test_mpmath_context_is_left_alone():
     before = mpmath.mp.dps
     minimal_diameter(4, 2, starts=64)
     assert mpmath.mp.dps == before
+
+
+def test_it_prints_its_figures_in_one_line():
+    found = packing.minimal_diameter(4, 3, starts=1)
+    bound = f"{found.bound:.6f}"
+    assert repr(found) == (
+        f"<4 points of R^3, rho 1.000000, squared ratio {found.claim}, bound on rho {bound}>"
+    )

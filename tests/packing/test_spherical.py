@@ -78,6 +78,13 @@ def test_no_code_beats_a_bound(generator):
             assert largest(rows) >= levenshtein_cosine(n, d)
 
 
+def test_a_code_prints_its_figures_in_one_line():
+    found = spherical_code(4, 2, starts=1)
+    assert (
+        repr(found).startswith("<4 unit vectors of R^2, largest cosine ") and len(repr(found)) < 90
+    )
+
+
 def test_a_code_says_its_size_and_bound():
     found = spherical_code(11, 4, starts=1)
     assert found.rows.shape == (found.num_points, found.dim) == (11, 4)
