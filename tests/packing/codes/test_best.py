@@ -13,6 +13,7 @@ from packing.codes.code import Stored
 from packing.codes.gaussian import Gaussian
 from packing.codes.grid import Grid
 from packing.codes.inverse import least_dimension, most_rows
+from packing.codes.lattice_balls import LatticeBall
 from packing.codes.paley import Paley
 from packing.codes.phases import Phases
 from packing.codes.polish import polish
@@ -69,6 +70,12 @@ def test_more_rows_or_fewer_dimensions_are_no_better(generator):
         rows = round(math.exp(draw.uniform(math.log(2), math.log(100000))))
         rho = best_code(rows, dim).rho
         assert best_code(rows + 1, dim).rho <= rho <= best_code(rows, dim + 1).rho
+
+
+@pytest.mark.parametrize("dim", range(2, 12))
+def test_crowds_in_few_dimensions_are_pieces_of_a_lattice(dim, generator):
+    for rows in torch.randint(50 + 20 * dim, 2**18, (3,), generator=generator).tolist():
+        assert best_code(rows, dim).rho >= LatticeBall(rows, dim).rho > 1.25 * Grid(rows, dim).rho
 
 
 @pytest.mark.parametrize("dim", [2, 3, 4, 7, 10, 64, 101])
@@ -153,6 +160,7 @@ FRONT_DOORS = [
     (ReedSolomon, (9, 10, 3)),
     (Gaussian, (100, 3, 7)),
     (Grid, (200, 3)),
+    (LatticeBall, (200, 3)),
 ]
 
 

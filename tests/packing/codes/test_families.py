@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import accumulate, starmap
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from packing.codes.gaussian import Gaussian
 from packing.codes.golay import Golay
 from packing.codes.grid import Grid
 from packing.codes.icosians import Icosians
+from packing.codes.lattice_balls import LatticeBall, _within
 from packing.codes.lattices import MinimalVectors
 from packing.codes.negatives import WithNegatives
 from packing.codes.paley import Paley
@@ -54,6 +56,9 @@ CODES = [
     ReedSolomon(7, 5, 3),
     ReedSolomon(5, 6, 4),
     Grid(30, 3),
+    *starmap(LatticeBall, [(2, 2), (31, 2), (400, 2), (9, 3), (500, 3), (25, 4), (300, 7)]),
+    *starmap(LatticeBall, [(241, 8), (700, 9), (150, 11), (900, 14), (2000, 16)]),
+    *starmap(LatticeBall, [(2500, 18), (2000, 21), (2500, 24)]),
     *map(Golay, range(16, 25)),
     Icosians(),
     WithNegatives(Icosians()),
@@ -390,3 +395,42 @@ def test_grid_rows_beyond_int64():
         code.rows([2**63])
     with pytest.raises(ValueError, match=f"{2**63} points, expected below 2\\^63"):
         Grid(2**63, 1).rows([0])
+
+
+@pytest.mark.parametrize(
+    ("dim", "unit", "shells"),
+    [
+        # theta series about a point, by norm over the least one; OEIS
+        (2, 4, [1, 6, 0, 6, 6, 0, 0, 12, 0, 6, 0, 0, 6, 12]),  # A004016
+        (3, 8, [1, 12, 6, 24, 12, 24, 8, 48, 6]),  # A004015
+        (4, 8, [1, 24, 24, 96, 24, 144, 96]),  # A004011
+        (8, 8, [1, 240, 2160, 6720, 17520, 30240]),  # A004009
+        (16, 4, [1, 0, 4320, 61440]),  # A008409
+        # contact numbers of the laminated lattices, Sphere Packings, table 1.5
+        (15, 8, [1, 2340]),
+        (20, 8, [1, 17400]),
+        (21, 8, [1, 27720]),
+    ],
+)
+def test_shells_of_lattices_have_the_known_sizes(dim, unit, shells):
+    within = _within(dim, 0)
+    found = [int(within[unit * k]) for k in range(len(shells))]
+    assert found == list(accumulate(shells))
+
+
+@pytest.mark.parametrize("dim", [2, 3, 5, 8, 9, 12])
+def test_more_points_of_a_lattice_reach_farther(dim, generator):
+    counts = torch.randint(2, 3000, (6,), generator=generator).sort().values.tolist()
+    codes = [LatticeBall(count, dim) for count in counts]
+    assert [code.rho for code in codes] == sorted((code.rho for code in codes), reverse=True)
+    rows = codes[-1].rows(dtype=torch.float64)
+    norms = rows.norm(dim=1)
+    assert float((norms[1:] - norms[:-1]).min()) > -1e-12, "nearest first"
+
+
+def test_lattice_balls_refuse_what_they_cannot_hold():
+    with pytest.raises(ValueError, match="num_rows is 262145"):
+        LatticeBall(2**18 + 1, 3)
+    for dim in (1, 25):
+        with pytest.raises(ValueError, match=f"dim is {dim}"):
+            LatticeBall(9, dim)
