@@ -181,11 +181,12 @@ class Search:
 
 def _bounds(cheap: Screen, tiles: Tiles) -> Tensor:
     """Lower bounds on `q` and on `-q` over every tile, shape (tiles, 2), float64, on the CPU."""
-    ends = []
-    for rows, columns in tiles:
+    # one tensor for all: small ones kept from tile to tile would split the heap between large ones
+    ends = cheap.shift.new_empty(len(tiles), 2)
+    for bounds, (rows, columns) in zip(ends, tiles, strict=True):
         low, high = torch.aminmax(cheap.tile(rows, columns))
-        ends.append(torch.stack([low, -high - cheap.room(rows, columns)]))
-    return torch.stack(ends).double().cpu()
+        bounds[0], bounds[1] = low, -high - cheap.room(rows, columns)
+    return ends.double().cpu()
 
 
 def _candidates(tile: Tensor, side: Incumbent, doubt: float, diagonal: bool) -> Tensor:
