@@ -19,7 +19,6 @@ places, if any, half have a sum divisible by 4, as the sign of an odd entry deci
 
 import math
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -35,15 +34,6 @@ MOST_DIMENSIONS = LENGTH
 TWO = -1
 """In place of k: the centre (2, 0, .., 0)."""
 NAMES = {2: "the hexagonal lattice", 8: "the lattice E8", 16: "the Barnes-Wall lattice in R^16"}
-
-
-class Coset(NamedTuple):
-    """Points of a lattice less the centre: those with given places odd, an even sum of halves."""
-
-    odd: np.ndarray
-    """Shape (n,), bool."""
-    parity: int
-    """Of the sum of the halved entries, rounded down."""
 
 
 class LatticeBall(Held):
@@ -67,8 +57,8 @@ class LatticeBall(Held):
         if self.dim == 2:
             points = _hexagonal(self._centre, self._squared)
         else:
-            cosets = _cosets(self.dim, self._centre)
-            points = np.concatenate([_points(coset, self._squared) for coset in cosets])
+            cosets = zip(*_cosets(self.dim, self._centre), strict=True)
+            points = np.concatenate([_points(odd, parity, self._squared) for odd, parity in cosets])
         norms = (points.astype(np.float64) ** 2).sum(axis=1).round(6)
         order = np.lexsort((*points.T, norms))[: self.num_rows]
         return torch.from_numpy(points[order] / math.sqrt(self._squared))
@@ -92,14 +82,12 @@ def _within(dim: int, centre: int) -> np.ndarray:
             norms = (_hexagonal(centre, limit) ** 2).sum(axis=1).round().astype(np.int64)
             counts = np.bincount(norms, minlength=limit + 1)
         else:
-            cosets = _cosets(dim, centre)
-            weights = np.bincount([coset.odd.sum() for coset in cosets if coset.odd.any()])
-            counts = sum(n * _theta(dim, w, limit) / 2 for w, n in enumerate(weights) if n)
-            for coset in cosets:
-                if not coset.odd.any():
-                    even = _theta(dim, 0, limit).copy()
-                    even[np.arange(limit + 1) % 8 != 4 * coset.parity] = 0
-                    counts = counts + even
+            odd, parity = _cosets(dim, centre)
+            weights = np.bincount(odd.sum(axis=1))
+            counts = sum(n * _theta(dim, w, limit) / 2 for w, n in enumerate(weights) if w and n)
+            for k in np.flatnonzero(~odd.any(axis=1)):
+                all_even = np.arange(limit + 1) % 8 == 4 * parity[k]
+                counts = counts + np.where(all_even, _theta(dim, 0, limit), 0.0)
         within = np.cumsum(counts)
         if within[-1] >= MOST_ROWS:
             return within
@@ -117,16 +105,15 @@ def _code(dim: int) -> np.ndarray:
     return all_words[~all_words[:, dim:].any(axis=1), :dim]
 
 
-@cache
-def _cosets(dim: int, centre: int) -> list[Coset]:
-    """All points less the centre. A sum divisible by 4 makes that of the halves what it is."""
+def _cosets(dim: int, centre: int) -> tuple[np.ndarray, np.ndarray]:
+    """The points less the centre by their odd places: those, (count, n), and a parity, (count,).
+
+    The parity is that of the sum of the entries, each halved and rounded down: a sum of the points
+    divisible by 4 makes it what it is.
+    """
     ones = np.arange(dim) < centre
-    made = []
-    for word in _code(dim):
-        odd = word ^ ones
-        halves = (int(ones.sum()) + int(odd.sum())) // 2 + (centre == TWO)
-        made.append(Coset(odd, halves % 2))
-    return made
+    odd = _code(dim) ^ ones
+    return odd, ((ones.sum() + odd.sum(axis=1)) // 2 + (centre == TWO)) % 2
 
 
 @cache
@@ -142,16 +129,16 @@ def _theta(dim: int, weight: int, limit: int) -> np.ndarray:
     return series
 
 
-def _points(coset: Coset, limit: int) -> np.ndarray:
-    """The points of a coset of squared norm up to `limit`, shape (count, n), int64."""
+def _points(odd: np.ndarray, parity: int, limit: int) -> np.ndarray:
+    """The points of one of the cosets of squared norm up to `limit`, shape (count, n), int64."""
     made, norms = np.zeros((1, 0), dtype=np.int64), np.zeros(1, dtype=np.int64)
-    to_come = coset.odd.sum() - coset.odd.cumsum()
-    for odd, least in zip(coset.odd, to_come, strict=True):
-        roots = _roots(limit, odd)
+    to_come = odd.sum() - odd.cumsum()
+    for one, least in zip(odd, to_come, strict=True):
+        roots = _roots(limit, bool(one))
         grown = norms[:, None] + roots**2
         i, j = np.nonzero(grown <= limit - least)
         made, norms = np.column_stack([made[i], roots[j]]), grown[i, j]
-    return made[(made // 2).sum(axis=1) % 2 == coset.parity]
+    return made[(made // 2).sum(axis=1) % 2 == parity]
 
 
 @cache
