@@ -115,7 +115,7 @@ SECOND = ("adamw_99", "muon", "sign", "right_polar")
 THIRD = ("separation_70", "separation_50", "separation_cosine_65")
 TUNED = ("rowwise_adam_80", "adamw_look_ahead", "muon_80", "row_then_polar_look_ahead")
 SLOW = ("steepest",)
-REFERENCES = ("adamw_95", "row_norm", "separation_65")
+REFERENCES = ("adamw_95", "row_norm", "separation_65", "adamw_look_ahead", "rowwise_adam_80")
 """Those of the cpu preset that the ablation is read against; the runs are the same ones."""
 PARTS = (
     "row_norm_uncentred",
