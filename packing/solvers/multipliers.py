@@ -78,8 +78,8 @@ def _newton_step(
 ) -> Tensor:
     """Solve for the step by conjugate gradients, preconditioned by about the diagonal.
 
-    At the optimum the weights of a row sum to its mass or more. Damping makes up for what they lack
-    of it: a row that no pair holds would otherwise go so far that no part of the step is of use.
+    At the optimum the weights of a row sum to its mass or more. A row that hardly any pair holds is
+    damped as much, or it would go so far that no part of the step is of use.
     """
     held = weights > 0
     pairs, weights, penalty = pairs[held], weights[held], penalty[held]
@@ -87,7 +87,7 @@ def _newton_step(
     for rows in pairs.T:
         degrees.index_add_(0, rows, weights)
         along.index_add_(0, rows, penalty)
-    damping = torch.maximum(DAMPING * masses, masses - degrees)
+    damping = torch.where(degrees < DAMPING * masses, masses, DAMPING * masses)
     diagonal = damping + degrees + along / X.shape[1]
     inverse = (1 / diagonal)[:, None]
     step, R = torch.zeros_like(right), right
