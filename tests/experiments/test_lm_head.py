@@ -367,7 +367,10 @@ def test_separation_after_rowwise_adam_keeps_to_its_update():
     grads = torch.randn(3, 70, 8, generator=generator)
     steps, report_floor = {}, {"plain": None, "separated": 0.9}
     for name, optimizer in (
-        ("plain", optim.RowwiseAdam([torch.nn.Parameter(torch.zeros(70, 8))], lr=1.0)),
+        (
+            "plain",
+            optim.RowwiseAdam([torch.nn.Parameter(torch.zeros(70, 8))], lr=1.0, momentum=0.9),
+        ),
         (
             "separated",
             variants.SeparatedRowwiseAdam(
