@@ -91,6 +91,8 @@ class Configuration:
 
     def __repr__(self) -> str:
         """Return size and figures; the coordinates would fill pages."""
+        if len(set(self.coordinates)) < max(2, len(self.coordinates)):
+            return f"<{len(self.coordinates)} points, fewer than two or not all different>"
         return (
             f"<{self.num_points} points of R^{self.dim}, rho {self.rho:.6f}, "
             f"squared ratio {self.claim}, bound on rho {self.bound:.6f}>"

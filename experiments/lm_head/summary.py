@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from experiments.lm_head.comparison import Interval, Line, statements, summarise
+from experiments.lm_head.comparison import Interval, Line, progress, statements, summarise
 from experiments.lm_head.presets import PRESETS
 from experiments.lm_head.results import Results
 
@@ -68,10 +68,10 @@ def main(
         raise typer.BadParameter(f"no runs.csv in {results}: give the folder of --results")
     rows = Results(results).rows()
     lines = summarise(PRESETS[preset], rows)
-    if not lines:
+    if not any(one.lrs or one.seeds for one in progress(PRESETS[preset], rows)):
         raise typer.BadParameter(
-            f"none of the {len(rows)} runs in {results} makes a line of preset {preset}: give the "
-            f"preset that they are of, or run `python -m experiments.lm_head --preset {preset}`"
+            f"none of the {len(rows)} runs in {results} is of preset {preset}: give the preset "
+            f"that they are of, or run `python -m experiments.lm_head --preset {preset}`"
         )
     if as_markdown:
         print(markdown(lines))

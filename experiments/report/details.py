@@ -81,7 +81,7 @@ def bound_sentence(experiment: Experiment) -> str:
         return f"No log-odds were logged in {len(rows)} runs."
     return (
         f"In {len(shares)} logged steps of {len(rows)} runs no token pair's log-odds changed by "
-        f"more than {max(shares):.3f} of the bound."
+        f"more than {math.ceil(1000 * max(shares)) / 1000:.3f} of the bound."
     )
 
 
@@ -91,7 +91,7 @@ def log_odds_shares(histories: Iterable[dict[str, Any]]) -> list[float]:
         measure["log_odds"] / measure["log_odds_bound"]
         for history in histories
         for measure in history.get("measures", [])
-        if measure.get("log_odds_bound")
+        if measure.get("log_odds_bound") and "log_odds" in measure
     ]
 
 
@@ -116,15 +116,15 @@ def _details(experiment: Experiment, vocab: int, one: Shown) -> Details:
         ),
         rho=_median(measures, "rho"),
         alignment=_median(measures, "alignment"),
-        rank=mean(measure["backward_rank"] for measure in last),
-        logits=mean(measure["logit_rms_centred"] for measure in last),
+        rank=mean(one["backward_rank"] for one in last if "backward_rank" in one),
+        logits=mean(one["logit_rms_centred"] for one in last if "logit_rms_centred" in one),
         log_odds=_median(measures, "log_odds"),
         of_bound=max(shares, default=math.nan),
     )
 
 
 def _median(measures: Sequence[dict[str, Any]], name: str) -> float:
-    values = [measure[name] for measure in measures]
+    values = [measure[name] for measure in measures if name in measure]
     return statistics.median(values) if values else math.nan
 
 

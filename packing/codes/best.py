@@ -72,8 +72,10 @@ def _members(num_rows: int, dim: int) -> Iterator[Code]:
 
 
 def _two_distance(num_rows: int, dim: int) -> Iterator[Code]:
-    if dim >= 4 and num_rows <= dim * (dim + 1) // 2:
-        yield Midpoints(dim)
+    # with negatives, fewer dimensions can be better
+    fitting = (n for n in range(4, dim + 1) if num_rows <= n * (n + 1) // 2)
+    least = next(fitting, None)
+    yield from map(Midpoints, {least, dim} if least else ())
     yield from (c for c in named() if c.num_rows >= num_rows and c.dim <= dim)
 
 

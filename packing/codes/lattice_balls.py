@@ -51,6 +51,8 @@ class LatticeBall(Held):
         rho = math.sqrt((4 if dim == 2 else 8) / self._squared) / 2
         name = NAMES.get(dim, f"the lattice D_{dim}" if dim < 8 else f"construction B in R^{dim}")
         at = {TWO: "(2, 0, ..)", 0: "0"}.get(self._centre, f"ones at {self._centre} places")
+        if dim == 2:
+            at = ("one of them", "the midpoint of two")[self._centre]
         super().__init__(num_rows, dim, rho, "proved", f"points of {name} nearest to {at}")
 
     def _build(self) -> Tensor:

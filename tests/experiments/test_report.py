@@ -270,7 +270,7 @@ def test_details_are_printed_with_the_bound(results, monkeypatch):
     runs = 3 * 2 * (2 + 2) + 1
     said = details.bound_sentence(Experiment(PRESET, results))
     assert said.startswith(f"In {3 * runs} logged steps of {runs} runs")
-    assert "more than 0.089 of the bound" in said
+    assert "more than 0.089 of the bound" in said  # 0.4 / 4.5, rounded up
     monkeypatch.setitem(PRESETS, "fixture", PRESET)
     printed = CliRunner().invoke(app, ["--preset", "fixture", "--results", str(results)]).output
     assert printed.splitlines() == [*shown, "", said]

@@ -55,7 +55,7 @@ from packing import cloud
 
 torch.set_num_threads(1)
 S = torch.randn(32768, 16, generator=torch.Generator().manual_seed(0))
-cloud.ratio(S[:600])
+cloud.ratio(S[:3000])
 print(with_peak(lambda: cloud.ratio(S))[1])
 """
 

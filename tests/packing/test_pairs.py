@@ -308,3 +308,11 @@ def test_refusals():
     for impl in ("naive", "blocked"):
         with pytest.raises(ValueError, match="not finite"):
             extremes(torch.tensor([[math.inf], [0.0], [1.0]]), impl=impl)
+
+
+def test_int8_bounds_leave_room_for_their_own_doubt():
+    """Without it the farthest pair of this cloud lies in a tile that is left out."""
+    generator = torch.Generator().manual_seed(592307)
+    S = torch.nn.functional.normalize(torch.randn(4117, 9, generator=generator))
+    found = search(S, levels=("int8",)).diameter
+    assert found == pytest.approx(float(torch.pdist(S.double()).max()), rel=1e-12)

@@ -69,13 +69,19 @@ def test_more_rows_or_fewer_dimensions_are_no_better(generator):
         dim = draw.randint(1, 300)
         rows = round(math.exp(draw.uniform(math.log(2), math.log(100000))))
         rho = best_code(rows, dim).rho
-        assert best_code(rows + 1, dim).rho <= rho <= best_code(rows, dim + 1).rho
+        most = best_code(rows, dim + 1).rho * (1 + 1e-12)  # another formula may round otherwise
+        assert best_code(rows + 1, dim).rho <= rho <= most
 
 
 @pytest.mark.parametrize("dim", range(2, 12))
 def test_crowds_in_few_dimensions_are_pieces_of_a_lattice(dim, generator):
     for rows in torch.randint(50 + 20 * dim, 2**18, (3,), generator=generator).tolist():
-        assert best_code(rows, dim).rho >= LatticeBall(rows, dim).rho > 1.25 * Grid(rows, dim).rho
+        assert best_code(rows, dim).rho >= LatticeBall(rows, dim).rho > 1.1 * Grid(rows, dim).rho
+
+
+def test_midpoints_of_fewer_dimensions_are_asked_for():
+    assert best_code(130, 11).rho <= best_code(130, 12).rho
+    assert least_dimension(130, 0.545).dim <= 11
 
 
 @pytest.mark.parametrize("dim", [2, 3, 4, 7, 10, 64, 101])

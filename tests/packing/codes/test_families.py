@@ -428,6 +428,13 @@ def test_more_points_of_a_lattice_reach_farther(dim, generator):
     assert float((norms[1:] - norms[:-1]).min()) > -1e-12, "nearest first"
 
 
+def test_the_best_centre_is_taken():
+    """A simplex about the deep hole of D_3, two points about their midpoint."""
+    assert LatticeBall(2, 2).rho == LatticeBall(2, 5).rho == 1.0
+    assert LatticeBall(6, 3).rho == pytest.approx(0.5**0.5)  # the octahedron
+    assert "midpoint of two" in LatticeBall(2, 2).origin
+
+
 def test_lattice_balls_refuse_what_they_cannot_hold():
     with pytest.raises(ValueError, match="num_rows is 262145"):
         LatticeBall(2**18 + 1, 3)
