@@ -32,7 +32,12 @@ tasks = {{
 }}
 for task in tasks.values():
     task(S[:600, :16].contiguous())
-print(json.dumps({{name: with_peak(lambda task=task: task(S))[1] for name, task in tasks.items()}}))
+# the lesser of two, as pages of a library may be loaded in the first
+peaks = {{
+    name: min(with_peak(lambda task=task: task(S))[1] for _ in range(2))
+    for name, task in tasks.items()
+}}
+print(json.dumps(peaks))
 """
 
 
