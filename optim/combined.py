@@ -93,9 +93,9 @@ class Combined(Optimizer):
         """Load what `state_dict` returned, each member its part.
 
         Raises:
-            ValueError: other groups, or groups of other members or other parameter names, or state
-                of one of ours that has another shape than its parameter; nothing has been
-                changed then.
+            ValueError: other groups, or groups of other members or other parameter names, or
+                options or state of one of ours that do not fit (`optim.base.check_fits`); nothing
+                has been changed then.
         """
         state_dict = state_dict.copy()
         for hook in self._optimizer_load_state_dict_pre_hooks.values():

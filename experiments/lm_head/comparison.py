@@ -101,12 +101,12 @@ def paired_interval(differences: Sequence[float]) -> Interval:
     n = len(differences)
     if n == 0:
         return Interval(math.nan, -math.inf, math.inf, 0)
-    mean = sum(differences) / n
-    if n == 1 or not math.isfinite(mean):
-        return Interval(mean, -math.inf, math.inf, n)
-    s = math.sqrt(sum((x - mean) ** 2 for x in differences) / (n - 1))
+    centre = mean(differences)
+    if n == 1 or not math.isfinite(centre):
+        return Interval(centre, -math.inf, math.inf, n)
+    s = math.sqrt(sum((x - centre) ** 2 for x in differences) / (n - 1))
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * s / math.sqrt(n)
-    return Interval(mean, mean - half, mean + half, n)
+    return Interval(centre, centre - half, centre + half, n)
 
 
 def best_adamw(methods: Iterable[tuple[str, int, float]]) -> str | None:
@@ -135,7 +135,7 @@ def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
         group = [cell for cell in cells(preset) if cell.training == training]
         compared = {cell.name: finished(cell, preset, by_key, losses) for cell in group}
         adamw = best_adamw(
-            (name, len(mine), _mean([float(r["val_loss"]) for r in mine.values()]))
+            (name, len(mine), mean(float(r["val_loss"]) for r in mine.values()))
             for name, mine in compared.items()
         )
         found = []
@@ -151,8 +151,8 @@ def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
                     lr=lr,
                     edge=on_edge(cell, preset, losses),
                     seeds=len(mine),
-                    loss=_mean([float(r["val_loss"]) for r in mine.values()]),
-                    bits_per_byte=_mean([float(r["bits_per_byte"]) for r in mine.values()]),
+                    loss=mean(float(r["val_loss"]) for r in mine.values()),
+                    bits_per_byte=mean(float(r["bits_per_byte"]) for r in mine.values()),
                     to_adamw=_against(mine, compared.get(adamw or "", {})),
                     to_row_norm=_against(mine, compared.get(ROW_NORM, {})),
                     head_share=_range([float(r["head_share"]) for r in mine.values()]),
@@ -246,8 +246,10 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     return (min(values), max(values)) if values else (math.nan, math.nan)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
+def mean(values: Iterable[float]) -> float:
+    """Return the mean, NaN of nothing."""
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else math.nan
 
 
 def _verdicts(

@@ -127,5 +127,5 @@ class Run:
 
     def settings(self) -> dict[str, Any]:
         """Return every setting under one name each, for a row of a table."""
-        own = {k: v for k, v in asdict(self).items() if k != "training"}
-        return own | asdict(self.training)
+        own = asdict(self)
+        return own | own.pop("training")

@@ -22,7 +22,7 @@ def markdown(lines: Sequence[Line]) -> str:
     """Return the comparison as a Markdown table, one row a method, with a line end."""
     head = ("V", "method", "lr", "seeds", "loss", "bits per byte")
     head += ("less AdamW's", "", "less row norm's", "", "time in the head")
-    shown = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    rows = []
     for line in lines:
         cells_of_line = (
             *_front(line),
@@ -30,8 +30,15 @@ def markdown(lines: Sequence[Line]) -> str:
             *_cell(line.to_row_norm),
             share(*line.head_share),
         )
-        shown.append("| " + " | ".join(cells_of_line) + " |")
-    return "\n".join(shown) + "\n"
+        rows.append(cells_of_line)
+    return markdown_table(head, rows)
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table with a line end."""
+    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    lines.insert(1, "|" + "---|" * len(head))
+    return "\n".join(lines) + "\n"
 
 
 def show(lines: Sequence[Line], console: Console) -> None:
@@ -52,7 +59,7 @@ def share(least: float, most: float) -> str:
     """Return a share in per cent as text, or its range where that is wide; "" for NaN."""
     if most > 1.5 * least + 0.01:
         return f"{least:.0%} to {most:.0%}"
-    return _number((least + most) / 2, ".0%")
+    return number((least + most) / 2, ".0%")
 
 
 def main(
@@ -84,11 +91,12 @@ def main(
 def _front(line: Line) -> tuple[str, ...]:
     """What stands in front of the comparisons."""
     lr = "" if line.lr is None else f"{line.lr:g}{' (edge)' if line.edge else ''}"
-    loss, bits = _number(line.loss, ".4f"), _number(line.bits_per_byte, ".4f")
+    loss, bits = number(line.loss, ".4f"), number(line.bits_per_byte, ".4f")
     return str(line.vocab), line.name, lr, str(line.seeds), loss, bits
 
 
-def _number(value: float, form: str) -> str:
+def number(value: float, form: str) -> str:
+    """Return the value in a format, "" for NaN."""
     return "" if math.isnan(value) else f"{value:{form}}"
 
 

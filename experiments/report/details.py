@@ -15,10 +15,12 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from experiments.lm_head.comparison import mean
 from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.presets import PRESETS
 from experiments.lm_head.results import BAND_FIELDS
-from experiments.report.head import Experiment, MissingResultsError, Shown, mean
+from experiments.lm_head.summary import markdown_table, number
+from experiments.report.head import Experiment, MissingResultsError, Shown
 
 
 class Details(NamedTuple):
@@ -60,13 +62,13 @@ def markdown(lines: Sequence[Details]) -> str:
     """Return the details as a Markdown table, one row a method, with a line end."""
     head = ["V", "method", "seeds", *band_titles(), "rho", "alignment", "rank back", "logits"]
     head += ["log-odds", "of the bound"]
-    shown = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    rows = []
     for one in lines:
-        row = [str(one.vocab), one.name, str(one.seeds), *(_text(x, ".3f") for x in one.bands)]
-        row += [_text(one.rho, ".1g"), _text(one.alignment, ".2f"), _text(one.rank, ".1f")]
-        row += [_text(one.logits, ".2f"), _text(one.log_odds, ".2f"), _text(one.of_bound, ".2f")]
-        shown.append("| " + " | ".join(row) + " |")
-    return "\n".join(shown) + "\n"
+        row = [str(one.vocab), one.name, str(one.seeds), *(number(x, ".3f") for x in one.bands)]
+        row += [number(one.rho, ".1g"), number(one.alignment, ".2f"), number(one.rank, ".1f")]
+        row += [number(one.logits, ".2f"), number(one.log_odds, ".2f"), number(one.of_bound, ".2f")]
+        rows.append(row)
+    return markdown_table(head, rows)
 
 
 def bound_sentence(experiment: Experiment) -> str:
@@ -126,10 +128,6 @@ def _details(experiment: Experiment, vocab: int, one: Shown) -> Details:
 def _median(measures: Sequence[dict[str, Any]], name: str) -> float:
     values = [measure[name] for measure in measures if name in measure]
     return statistics.median(values) if values else math.nan
-
-
-def _text(value: float, form: str) -> str:
-    return "" if math.isnan(value) else f"{value:{form}}"
 
 
 def main(

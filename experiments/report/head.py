@@ -2,12 +2,12 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.lm_head.comparison import best_adamw, finished
+from experiments.lm_head.comparison import best_adamw, finished, mean
 from experiments.lm_head.plan import Cell, cells, sweep
 from experiments.lm_head.presets import Preset
 from experiments.lm_head.results import Results
@@ -114,12 +114,6 @@ class Experiment:
         if not runs and best is not None and math.isfinite(float(best["val_loss"])):
             return Shown(cell.name, False, {self.preset.sweep_seed: best}, done, over)
         return Shown(cell.name, True, dict(runs), done, over) if runs else None
-
-
-def mean(values: Iterable[float]) -> float:
-    """Return the mean, NaN of nothing."""
-    listed = list(values)
-    return sum(listed) / len(listed) if listed else math.nan
 
 
 def curve(

@@ -10,11 +10,11 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from experiments.lm_head.comparison import Line, paired_interval
+from experiments.lm_head.comparison import Line, mean, paired_interval
 from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.results import BAND_FIELDS
 from experiments.report.details import band_titles
-from experiments.report.head import Experiment, Shown, curve, mean
+from experiments.report.head import Experiment, Shown, curve
 from experiments.report.style import GREY, figure, look, trace
 
 

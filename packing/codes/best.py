@@ -9,7 +9,7 @@ from packing.codes.fields import prime_powers
 from packing.codes.golay import Golay
 from packing.codes.grid import Grid
 from packing.codes.icosians import Icosians
-from packing.codes.lattice_balls import MOST_ROWS, LatticeBall
+from packing.codes.lattice_balls import MOST_DIMENSIONS, MOST_ROWS, LatticeBall
 from packing.codes.lattices import MinimalVectors
 from packing.codes.negatives import WithNegatives
 from packing.codes.paley import Paley
@@ -88,7 +88,7 @@ def _searched(num_rows: int, dim: int) -> Iterator[Code]:
 
 def _classics(num_rows: int, dim: int) -> Iterator[Code]:
     """The shortest Golay code, the minimal vectors of a lattice, and the 600-cell."""
-    lengths = (n for n in range(16, min(dim, 24) + 1) if 2 ** (n - 12) >= num_rows)
+    lengths = (n for n in range(16, min(dim, MOST_DIMENSIONS) + 1) if 2 ** (n - 12) >= num_rows)
     yield from map(Golay, islice(lengths, 1))
     lattices = (MinimalVectors(d) for d in (8, 16, 24) if d <= dim)
     yield from islice((c for c in lattices if c.num_rows >= num_rows), 1)
