@@ -1,4 +1,4 @@
-"""The head optimisers by name: those of `optim`, of torch, and the variants of the ablation."""
+"""The head optimisers by name: those of `optim`, of torch, NorMuon, and the ablation's."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,13 @@ from torch.optim import Optimizer
 
 import optim
 from experiments.lm_head import variants
+from experiments.lm_head.normuon import NorMuon
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "AdamW": torch.optim.AdamW,
     "NAdam": torch.optim.NAdam,
     "Muon": torch.optim.Muon,
+    "NorMuon": NorMuon,
     "Signum": optim.Signum,
     "RowNormM": optim.RowNormM,
     "RightPolarGradM": optim.RightPolarGradM,

@@ -17,6 +17,7 @@ ROW_LRS = (0.01, 0.02, 0.04, 0.08, 0.16)
 POLAR_LRS = (0.05, 0.1, 0.2, 0.4, 0.8)
 HYBRID_LRS = (2.5e-4, 5e-4, 1e-3, 2e-3, 4e-3)
 DIAMETER_LRS = (0.02, 0.04, 0.08, 0.16, 0.32)
+NORMUON_LRS = (2e-3, 4e-3, 8e-3, 16e-3, 32e-3)
 ROWWISE_LRS = (0.03, 0.06, 0.12, 0.24, 0.48)
 
 
@@ -58,7 +59,7 @@ METHODS: dict[str, Method] = {
         options={"passes": 2, "warm_start": True, "nesterov": False},
         lrs=DIAMETER_LRS,
     ),
-    # decay of the average and look-ahead tuned too (docs/lm_head.md)
+    # decays of the averages and look-ahead tuned too, but in `normuon` (docs/lm_head.md)
     "rowwise_adam_80": Method(optimizer="RowwiseAdam", options={"momentum": 0.8}, lrs=ROWWISE_LRS),
     "adamw_look_ahead": Method(
         optimizer="NAdam",
@@ -67,6 +68,10 @@ METHODS: dict[str, Method] = {
     ),
     "muon_80": Method(
         optimizer="Muon", options={"momentum": 0.8, "weight_decay": 0.0}, lrs=ROW_LRS
+    ),
+    "normuon": Method(optimizer="NorMuon", lrs=NORMUON_LRS),
+    "normuon_80": Method(
+        optimizer="NorMuon", options={"momentum": 0.8, "beta2": 0.999}, lrs=NORMUON_LRS
     ),
     "row_then_polar_look_ahead": Method(
         optimizer="HybridPolarGradM",
@@ -115,6 +120,7 @@ SECOND = ("adamw_99", "muon", "sign", "right_polar")
 THIRD = ("separation_70", "separation_50", "separation_cosine_65")
 TUNED = ("rowwise_adam_80", "adamw_look_ahead", "muon_80", "row_then_polar_look_ahead")
 SLOW = ("steepest",)
+NORMUON = ("normuon", "normuon_80")
 REFERENCES = ("adamw_95", "row_norm", "separation_65", "adamw_look_ahead", "rowwise_adam_80")
 """Those of the cpu preset that the ablation is read against; the runs are the same ones."""
 PARTS = (
@@ -216,6 +222,8 @@ PRESETS: dict[str, Preset] = {
             Stage(training=SMALL, methods=THIRD),
             Stage(training=LARGE, methods=SECOND),
             Stage(training=SMALL, methods=SLOW),
+            Stage(training=SMALL, methods=NORMUON),
+            Stage(training=LARGE, methods=NORMUON),
         )
     ),
     "ablation": Preset(
@@ -224,5 +232,7 @@ PRESETS: dict[str, Preset] = {
             for methods in (REFERENCES, PARTS, AVERAGES, ROWWISE, IDEAS)
         )
     ),
-    "gpu": Preset(stages=(Stage(training=GPU, methods=FIRST + SECOND + TUNED),), seeds=(1, 2, 3)),
+    "gpu": Preset(
+        stages=(Stage(training=GPU, methods=FIRST + SECOND + TUNED + NORMUON),), seeds=(1, 2, 3)
+    ),
 }
