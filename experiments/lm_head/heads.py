@@ -30,6 +30,7 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "SignalRows": variants.SignalRows,
     "HiddenMetric": variants.HiddenMetric,
     "SeparatedRowwiseAdam": variants.SeparatedRowwiseAdam,
+    "CutRowwiseAdam": variants.CutRowwiseAdam,
 }
 
 

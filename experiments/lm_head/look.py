@@ -2,14 +2,16 @@
 
     python -m experiments.lm_head.look row_norm --lr 0.08 --option momentum=0.9
 
-Trains the method on the cpu preset's first training with the sweep's seed, measured at the end
-only, and prints the loss. Nothing is kept: a look is no comparison.
+Trains the method on the cpu preset's first training with the sweep's seed and prints the loss, and
+how far the step moved the log-odds of the pair that it moved most. Nothing is kept: a look is no
+comparison.
 """
 
 import ast
+import statistics
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import torch
 import typer
@@ -20,10 +22,19 @@ from experiments.lm_head.presets import METHODS, SMALL
 from experiments.lm_head.train import train
 
 
+class Seen(NamedTuple):
+    """What a look shows."""
+
+    loss: float
+    """Validation loss after the last step, nats a token."""
+    log_odds: float
+    """Median over the measured steps of the largest change of a log-odds, nats."""
+
+
 def look(
     name: str, lr: float, options: dict[str, Any], training: Training, seed: int, cache: Path
-) -> float:
-    """Return the validation loss of a method with some of its options replaced.
+) -> Seen:
+    """Train a method with some of its options replaced, without evaluations on the way.
 
     Raises:
         ValueError: no such method, or an option that its optimiser refuses.
@@ -32,10 +43,11 @@ def look(
     if name not in METHODS:
         raise ValueError(f"method is {name!r}, expected one of {', '.join(METHODS)}")
     method = replace(METHODS[name], options=dict(METHODS[name].options) | options)
-    quiet = replace(training, measure_every=0, evaluate_every=training.steps + 1)
+    quiet = replace(training, evaluate_every=training.steps + 1)
     outcome = train(Run.of(quiet, name, method, lr, seed), load_corpus(quiet, cache))
     assert outcome is not None  # nothing stops it
-    return outcome["val_loss"]
+    changes = [measure["log_odds"] for measure in outcome["history"]["measures"]]
+    return Seen(outcome["val_loss"], statistics.median(changes))
 
 
 def main(
@@ -54,10 +66,13 @@ def main(
         except (SyntaxError, ValueError):
             raise typer.BadParameter(f"--option is {text!r}, expected NAME=LITERAL") from None
     try:
-        loss = look(name, lr, options, SMALL, seed, cache)
+        seen = look(name, lr, options, SMALL, seed, cache)
     except (TypeError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
-    typer.echo(f"{name}, lr {lr:g}, {options or 'no other options'}, seed {seed}: {loss:.4f}")
+    typer.echo(
+        f"{name}, lr {lr:g}, {options or 'no other options'}, seed {seed}: "
+        f"{seen.loss:.4f}, {seen.log_odds:.2f} nats a step"
+    )
 
 
 if __name__ == "__main__":

@@ -111,6 +111,9 @@ METHODS: dict[str, Method] = {
     "rowwise_adam_separated": Method(
         optimizer="SeparatedRowwiseAdam", options={"floor": 0.95, "momentum": 0.8}, lrs=ROWWISE_LRS
     ),
+    "rowwise_adam_cut": Method(
+        optimizer="CutRowwiseAdam", options={"cap": 2.0, "momentum": 0.8}, lrs=ROWWISE_LRS
+    ),
     "separation_falling_floor": replace(separation(), schedule={"alignment": (0.7, 0.5)}),
     "separation_rising_floor": replace(separation(), schedule={"alignment": (0.5, 0.7)}),
 }
@@ -138,7 +141,13 @@ AVERAGES = (
     "separation_90",
     "separation_nesterov",
 )
-ROWWISE = ("rowwise_adam_90", "rowwise_adam_rows", "rowwise_adam_plain", "rowwise_adam_separated")
+ROWWISE = (
+    "rowwise_adam_90",
+    "rowwise_adam_rows",
+    "rowwise_adam_plain",
+    "rowwise_adam_separated",
+    "rowwise_adam_cut",
+)
 IDEAS = (
     "separation_right_polar",
     "separation_row_then_polar",

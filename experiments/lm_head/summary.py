@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.lm_head.comparison import Interval, Line, progress, statements, summarise
-from experiments.lm_head.presets import PRESETS
+from experiments.lm_head.presets import PRESETS, Preset
 from experiments.lm_head.results import Results
 
 
@@ -69,13 +69,9 @@ def main(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="a table for the docs")] = False,
 ) -> None:
     """Print the comparison of what is finished."""
-    if preset not in PRESETS:
-        raise typer.BadParameter(f"preset is {preset!r}, expected one of {', '.join(PRESETS)}")
-    if not (results / "runs.csv").exists():
-        raise typer.BadParameter(f"no runs.csv in {results}: give the folder of --results")
-    rows = Results(results).rows()
-    lines = summarise(PRESETS[preset], rows)
-    if not any(one.lrs or one.seeds for one in progress(PRESETS[preset], rows)):
+    chosen, rows = preset_with_runs(preset, results), Results(results).rows()
+    lines = summarise(chosen, rows)
+    if not any(one.lrs or one.seeds for one in progress(chosen, rows)):
         raise typer.BadParameter(
             f"none of the {len(rows)} runs in {results} is of preset {preset}: give the preset "
             f"that they are of, or run `python -m experiments.lm_head --preset {preset}`"
@@ -84,8 +80,21 @@ def main(
         print(markdown(lines))
     else:
         show(lines, Console())
-    for one in statements(PRESETS[preset], rows):
+    for one in statements(chosen, rows):
         print(f"- V = {one.vocab}: {one.text}")
+
+
+def preset_with_runs(name: str, results: Path) -> Preset:
+    """Return a preset by its name, if a folder has runs.
+
+    Raises:
+        typer.BadParameter: there is no such preset, or no table in the folder.
+    """
+    if name not in PRESETS:
+        raise typer.BadParameter(f"preset is {name!r}, expected one of {', '.join(PRESETS)}")
+    if not (results / "runs.csv").exists():
+        raise typer.BadParameter(f"no runs.csv in {results}: give the folder of --results")
+    return PRESETS[name]
 
 
 def _front(line: Line) -> tuple[str, ...]:

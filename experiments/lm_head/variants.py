@@ -165,22 +165,50 @@ class SeparatedRowwiseAdam(optim.RowwiseAdam):
     def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         update = super()._update(momentum, group, state)
         step = state["step"] = state.get("step", -1) + 1
-        separated, solution = row_separation(
+        separated, _ = row_separation(
             update,
             alignment=group["floor"],
             measure="cosine",
             passes=group["passes"],
             seed=step,
         )
-        self._report = optim.BoundedReport(
-            diameter=solution.diameter,
-            delta=solution.delta,
-            rho=solution.rho,
-            alignment=cloud.alignment(momentum, separated, diameter=solution.diameter),
-            cosine=cloud.cosine(momentum, separated),
-            log_odds=None,
-        )
+        self._report = _report(momentum, separated)
         return separated
+
+
+class CutRowwiseAdam(optim.RowwiseAdam):
+    """Rowwise Adam with no row longer than `cap` times the root mean square of their lengths.
+
+    A few long rows decide the diameter of rowwise Adam's update; without them the rest moves
+    farther at the same diameter.
+    """
+
+    def __init__(self, params: Any, lr: float, *, cap: float, momentum: float):
+        """Take the cap and the decay of the average."""
+        checks.check_size(cap, "cap")
+        super().__init__(params, lr, momentum=momentum)
+        for options in (self.defaults, *self.param_groups):
+            options |= {"cap": cap}
+
+    def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+        update = super()._update(momentum, group, state)
+        lengths = update.norm(dim=1, keepdim=True)
+        most = group["cap"] * lengths.square().mean().sqrt()
+        cut = at_diameter_one(update * (most / lengths.clamp_min(1e-30)).clamp_max(1.0))
+        self._report = _report(momentum, cut)
+        return cut
+
+
+def _report(momentum: Tensor, update: Tensor) -> optim.BoundedReport:
+    found = cloud.ratio(update)
+    return optim.BoundedReport(
+        diameter=found.diameter,
+        delta=found.delta,
+        rho=found.value,
+        alignment=cloud.alignment(momentum, update, diameter=found.diameter),
+        cosine=cloud.cosine(momentum, update),
+        log_odds=None,
+    )
 
 
 def _options(lr: float, **more: Any) -> dict[str, Any]:

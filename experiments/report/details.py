@@ -3,8 +3,7 @@
     python -m experiments.report.details [--preset cpu] [--results FOLDER]
 
 Prints a Markdown table of the methods whose seeds have begun, and how near the bound on the
-log-odds the logged steps came. A value
-that was not logged stays empty.
+log-odds the logged steps came. A value that was not logged stays empty.
 """
 
 import math
@@ -19,7 +18,7 @@ from experiments.lm_head.comparison import mean
 from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.presets import PRESETS
 from experiments.lm_head.results import BAND_FIELDS
-from experiments.lm_head.summary import markdown_table, number
+from experiments.lm_head.summary import markdown_table, number, preset_with_runs
 from experiments.report.head import Experiment, MissingResultsError, Shown
 
 
@@ -137,11 +136,7 @@ def main(
     / "results",
 ) -> None:
     """Print the details of what is finished."""
-    if preset not in PRESETS:
-        raise typer.BadParameter(f"preset is {preset!r}, expected one of {', '.join(PRESETS)}")
-    if not (results / "runs.csv").exists():
-        raise typer.BadParameter(f"no runs.csv in {results}: give the folder of --results")
-    experiment = Experiment(PRESETS[preset], results)
+    experiment = Experiment(preset_with_runs(preset, results), results)
     try:
         lines = details(experiment)
         if not lines:
