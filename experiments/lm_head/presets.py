@@ -91,6 +91,8 @@ METHODS: dict[str, Method] = {
     "row_norm_diameter": Method(optimizer="RowNormDiameter", lrs=DIAMETER_LRS),
     "row_norm_code": Method(optimizer="RowNormCode", options={"alignment": 0.65}, lrs=DIAMETER_LRS),
     "separation_none": separation(alignment=1.0),
+    "separation_one_pass": separation(passes=1),
+    "separation_twelve_passes": separation(passes=12),
     "separation_nesterov": separation(nesterov=True),
     "separation_warm": separation(warm_start=True),
     "separation_code_start": separation("CodeStart"),
@@ -133,6 +135,8 @@ PARTS = (
     "row_norm_code",
     "separation_heavy_rows",
     "separation_warm",
+    "separation_one_pass",
+    "separation_twelve_passes",
 )
 AVERAGES = (
     "row_norm_90",
