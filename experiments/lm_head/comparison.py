@@ -162,6 +162,51 @@ def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
     return lines
 
 
+class Difference(NamedTuple):
+    """One method on one training beside a named one."""
+
+    vocab: int
+    name: str
+    loss: float
+    """Mean over its finished seeds, nats a token."""
+    interval: Interval
+    """Its loss less the named method's."""
+
+
+def differences(
+    preset: Preset, rows: Sequence[Mapping[str, str]], reference: str
+) -> list[Difference]:
+    """Return the paired differences of all methods that have begun to one of them, least first.
+
+    Raises:
+        ValueError: the preset has no such method, or no seed of it is finished.
+    """
+    by_key = {row["key"]: row for row in rows}
+    losses = {key: float(row["val_loss"]) for key, row in by_key.items()}
+    found = []
+    for cell in cells(preset, (reference,)):
+        theirs = finished(cell, preset, by_key, losses)
+        compared = [
+            (other.name, finished(other, preset, by_key, losses))
+            for other in dict.fromkeys(cells(preset))
+            if other.training == cell.training and other.name != reference
+        ]
+        group = [
+            Difference(
+                vocab=cell.training.vocab,
+                name=name,
+                loss=mean(float(row["val_loss"]) for row in mine.values()),
+                interval=_against(mine, theirs),
+            )
+            for name, mine in compared
+            if mine.keys() & theirs.keys()
+        ]
+        found += sorted(group, key=lambda one: one.interval.mean)
+    if not found:
+        raise ValueError(f"no finished seed of {reference} to compare with")
+    return found
+
+
 def progress(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Progress]:
     """Return how far every method of a preset is, begun or not, in the order of the preset."""
     by_key = {row["key"]: row for row in rows}

@@ -1,6 +1,7 @@
 """What is finished of the comparison, as a table for the terminal or for the docs.
 
 python -m experiments.lm_head.summary [--preset cpu] [--results FOLDER] [--markdown]
+python -m experiments.lm_head.summary --against METHOD [--preset cpu] [--results FOLDER]
 """
 
 import math
@@ -13,7 +14,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from experiments.lm_head.comparison import Interval, Line, progress, statements, summarise
+from experiments.lm_head.comparison import (
+    Difference,
+    Interval,
+    Line,
+    differences,
+    progress,
+    statements,
+    summarise,
+)
 from experiments.lm_head.presets import PRESETS, Preset
 from experiments.lm_head.results import Results
 
@@ -31,6 +40,17 @@ def markdown(lines: Sequence[Line]) -> str:
             share(*line.head_share),
         )
         rows.append(cells_of_line)
+    return markdown_table(head, rows)
+
+
+def markdown_differences(lines: Sequence[Difference], reference: str) -> str:
+    """Return paired differences to one method as a Markdown table, with a line end."""
+    head = ("V", "method", "pairs", "loss", f"less {reference}'s", "")
+    rows = [
+        (str(one.vocab), one.name, str(one.interval.pairs), number(one.loss, ".4f"))
+        + _cell(one.interval)
+        for one in lines
+    ]
     return markdown_table(head, rows)
 
 
@@ -67,9 +87,18 @@ def main(
     results: Annotated[Path, typer.Option(help="folder of runs.csv")] = Path(__file__).parent
     / "results",
     as_markdown: Annotated[bool, typer.Option("--markdown", help="a table for the docs")] = False,
+    against: Annotated[
+        str | None, typer.Option(help="a method: print the paired differences to it alone")
+    ] = None,
 ) -> None:
     """Print the comparison of what is finished."""
     chosen, rows = preset_with_runs(preset, results), Results(results).rows()
+    if against is not None:
+        try:
+            print(markdown_differences(differences(chosen, rows, against), against), end="")
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        return
     lines = summarise(chosen, rows)
     if not any(one.lrs or one.seeds for one in progress(chosen, rows)):
         raise typer.BadParameter(

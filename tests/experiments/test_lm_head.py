@@ -725,6 +725,35 @@ def test_markdown_has_a_row_a_method_with_its_figures():
     assert (second["bits per byte"], second["time in the head"]) == ("1.5000", "25%")
 
 
+def test_differences_to_a_named_method_are_paired_and_need_its_seeds():
+    preset = replace(PLANNED, seeds=(1, 2, 3))
+
+    def noisy(run):  # the seeds' own level is far above what the methods differ by
+        return level(run) + 10 * run.seed
+
+    losses = finish(preset, noisy)[1]
+    (one,) = comparison.differences(preset, rows_of(losses), "adamw_95")
+    assert (one.name, one.vocab, one.loss) == ("row_norm", TINY.vocab, pytest.approx(20.52))
+    half = stats.t.ppf(0.975, 2) * 0.01 / math.sqrt(3)
+    assert one.interval.mean == pytest.approx(0.52) and one.interval.pairs == 3
+    assert one.interval.high - one.interval.mean == pytest.approx(half)
+    (back,) = comparison.differences(preset, rows_of(losses), "row_norm")
+    assert back.interval.mean == pytest.approx(-0.52)
+    table = summary.markdown_differences([one], "adamw_95").splitlines()
+    assert "less adamw_95's" in table[0]
+    assert table[2] == f"| {TINY.vocab} | row_norm | 3 | 20.5200 | +0.5200 ± {half:.4f} | worse |"
+
+    keys = {
+        plan.Cell(TINY, "row_norm").run(lr, preset.sweep_seed).key for lr in METHODS["row_norm"].lrs
+    }
+    only_swept = {key: loss for key, loss in losses.items() if key in keys}
+    for unfinished in ({}, only_swept):
+        with pytest.raises(ValueError, match="no finished seed of row_norm"):
+            comparison.differences(preset, rows_of(unfinished), "row_norm")
+    with pytest.raises(ValueError, match="no method bogus here"):
+        comparison.differences(preset, rows_of(losses), "bogus")
+
+
 def test_the_terminal_table_shows_every_figure_in_80_columns():
     lines = comparison.summarise(PLANNED, rows_of(finish(PLANNED, level)[1]))
     console = Console(width=80, file=io.StringIO())
