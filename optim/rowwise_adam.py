@@ -18,10 +18,6 @@ class BoundedReport(NamedTuple):
     diameter: float
     """Bound on the distance of two rows of the update, attained within rounding: 1 within
     rounding, 0 for a zero update."""
-    delta: float
-    """Smallest distance of two rows of the update, within rounding; inf for a single row."""
-    rho: float
-    """`delta / diameter`, between 0 and 1."""
     alignment: float
     """Share of the largest first-order decrease at this diameter."""
     cosine: float
@@ -147,16 +143,14 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
             num_steps=group["num_steps"],
             mask=mask,
         )
-        found, eps = cloud.ratio(followed, mask), torch.finfo(followed.dtype).eps
+        found, eps = cloud.diameter(followed, mask).value, torch.finfo(followed.dtype).eps
         # how far the exact pass may be off (`packing.pairs.extremes`), and the rounding of the
         # product: centred rows are no longer than the diameter, so eps at most
         error = (rows.shape[1] + 64) * 2**-50
-        factor = (1 - error - 4 * eps) / found.diameter if found.diameter > 0 else 0.0
-        update, diameter = followed * factor, found.diameter * factor * (1 + error + 2 * eps)
+        factor = (1 - error - 4 * eps) / found if found > 0 else 0.0
+        update, diameter = followed * factor, found * factor * (1 + error + 2 * eps)
         self._report = BoundedReport(
             diameter=diameter,
-            delta=found.delta * factor if factor > 0 else found.delta,
-            rho=found.value,
             alignment=cloud.alignment(rows, update, mask, diameter=diameter),
             cosine=cloud.cosine(rows, update, mask),
             log_odds=log_odds_bound(group, diameter),

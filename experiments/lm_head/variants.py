@@ -200,12 +200,10 @@ class CutRowwiseAdam(optim.RowwiseAdam):
 
 
 def _report(momentum: Tensor, update: Tensor) -> optim.BoundedReport:
-    found = cloud.ratio(update)
+    diameter = cloud.diameter(update).value
     return optim.BoundedReport(
-        diameter=found.diameter,
-        delta=found.delta,
-        rho=found.value,
-        alignment=cloud.alignment(momentum, update, diameter=found.diameter),
+        diameter=diameter,
+        alignment=cloud.alignment(momentum, update, diameter=diameter),
         cosine=cloud.cosine(momentum, update),
         log_odds=None,
     )

@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from packing.pairs import blocked, naive
+from packing.pairs.farthest import ends
 from packing.pairs.lists import PairList, TooManyPairs
 from packing.pairs.results import Extremes, Forces, SoftExtremes
+from packing.pairs.rows import prepare
 
 __all__ = [
     "Extremes",
@@ -21,6 +23,7 @@ __all__ = [
     "SoftExtremes",
     "TooManyPairs",
     "extremes",
+    "farthest",
     "forces",
     "soft_extremes",
 ]
@@ -55,6 +58,29 @@ def extremes(S: Tensor, *, mask: Tensor | None = None, impl: str = "auto") -> Ex
     """
     _check(S, mask)
     return _implementation(impl, S).extremes(S, mask=mask)
+
+
+def farthest(S: Tensor, *, mask: Tensor | None = None) -> tuple[float, tuple[int, int]]:
+    """Diameter and a pair that attains it, as `extremes` has them, in `O(V d)` where it can be.
+
+    Rows that no longest pair can end in are left out before the pass over all pairs: most of them
+    where the rows' lengths differ much, none where they are all one.
+
+    Args:
+        S: As in `extremes`.
+        mask: As in `extremes`.
+
+    Raises:
+        ValueError: As in `extremes`.
+    """
+    _check(S, mask)
+    rows = prepare(S, mask=mask)
+    keep = torch.zeros(len(S), dtype=torch.bool, device=S.device)
+    if len(rows):
+        index = slice(None) if rows.index is None else rows.index
+        keep[index] = ends(rows)
+    found = extremes(S, mask=keep)
+    return found.diameter, found.farthest
 
 
 def soft_extremes(
