@@ -2,9 +2,9 @@
 
     python -m experiments.lm_head.look row_norm --lr 0.08 --option momentum=0.9
 
-Trains the method on the cpu preset's first training with the sweep's seed and prints the loss, and
-how far the step moved the log-odds of the pair that it moved most. Nothing is kept: a look is no
-comparison.
+Trains the method on the cpu preset's first training with the sweep's seed and prints the loss,
+how far the step moved the log-odds of the pair that it moved most, and the head's share of the
+time. Nothing is kept: a look is no comparison.
 """
 
 import ast
@@ -29,6 +29,8 @@ class Seen(NamedTuple):
     """Validation loss after the last step, nats a token."""
     log_odds: float
     """Median over the measured steps of the largest change of a log-odds, nats."""
+    head_share: float
+    """Of a step's processor time, in the head's optimiser."""
 
 
 def look(
@@ -47,7 +49,7 @@ def look(
     outcome = train(Run.of(quiet, name, method, lr, seed), load_corpus(quiet, cache))
     assert outcome is not None  # nothing stops it
     changes = [measure["log_odds"] for measure in outcome["history"]["measures"]]
-    return Seen(outcome["val_loss"], statistics.median(changes))
+    return Seen(outcome["val_loss"], statistics.median(changes), outcome["head_share"])
 
 
 def main(
@@ -71,7 +73,7 @@ def main(
         raise typer.BadParameter(str(error)) from None
     typer.echo(
         f"{name}, lr {lr:g}, {options or 'no other options'}, seed {seed}: "
-        f"{seen.loss:.4f}, {seen.log_odds:.2f} nats a step"
+        f"{seen.loss:.4f}, {seen.log_odds:.2f} nats a step, {seen.head_share:.0%} of the time"
     )
 
 

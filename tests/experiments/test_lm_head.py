@@ -552,6 +552,7 @@ def test_a_look_is_the_run_of_the_method_with_its_options_replaced(tmp_path, cor
     outcome = train(run, corpus)
     changes = [measure["log_odds"] for measure in outcome["history"]["measures"]]
     assert len(changes) > 1 and min(changes) <= found.log_odds <= max(changes)
+    assert 0 < found.head_share < 1
     assert found.loss == outcome["val_loss"] != train(tiny(seed=3, lr=0.08), corpus)["val_loss"]
 
 
