@@ -1,5 +1,6 @@
 """Run the experiment, or go on with it: `python -m experiments.lm_head --preset cpu`."""
 
+import signal
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -101,4 +102,5 @@ def _fail(message: str) -> NoReturn:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a kill is like a Ctrl-C
     typer.run(main)

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -111,7 +112,15 @@ def _start(ticks: Any, stopping: Any, parent: int) -> None:
     """Prepare a process: one thread, deaf to Ctrl-C, which is for the parent to pass on."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
-    _shared.update(ticks=ticks, stopping=stopping, parent=parent)
+    _shared.update(ticks=ticks, stopping=stopping, parent=parent, busy=False)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    """End once the parent is gone and the checkpoint written: a pool left alone waits for ever."""
+    while os.getppid() == _shared["parent"] or _shared["busy"]:
+        time.sleep(POLL_SECONDS)
+    os._exit(1)
 
 
 def _work(
@@ -127,7 +136,11 @@ def _work(
     def on_step(steps: int) -> None:
         _shared["ticks"].put(Tick(run.key, steps))
 
-    outcome = train(run, corpus, checkpoint=checkpoint, on_step=on_step, stop=stop)
+    _shared["busy"] = True
+    try:
+        outcome = train(run, corpus, checkpoint=checkpoint, on_step=on_step, stop=stop)
+    finally:
+        _shared["busy"] = False
     return None if outcome is None else (outcome, corpus.digest)
 
 

@@ -4,6 +4,7 @@ import copy
 import csv
 import io
 import math
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -882,3 +883,22 @@ def test_results_are_written_by_one_process_at_a_time(tmp_path):
     with store.locked(), pytest.raises(RuntimeError, match="another process"):
         with results.Results(tmp_path).locked():
             pass
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_a_killed_command_leaves_no_process_behind(sent, code, tmp_path):
+    """The workers hold the pipe of the output: it ends with the last of them."""
+    arguments = ["--preset", "smoke", "--results", str(tmp_path / "r"), "--cache", str(tmp_path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "experiments.lm_head", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert process.stdout is not None
+    while b" in " not in process.stdout.readline():  # the first run is finished, the next has begun
+        assert process.poll() is None
+    process.send_signal(sent)
+    process.communicate(timeout=60)
+    assert process.returncode == code
