@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 import optim
@@ -21,7 +20,8 @@ class NorMuon(optim.HeadOptimizer):
         X = (p_i / sqrt(v_i));  W <- W - lr 0.2 sqrt(V d) X / ||X||_F
 
     Li, Liu, Liang, Chen and Zhao, arXiv 2510.05491. The polar factor is `optim.updates.right_polar`
-    where the authors have Newton and Schulz's.
+    where the authors have Newton and Schulz's; the scale is the paper's, the look-ahead of their
+    code.
 
     `optim.RowwiseAdam` divides the momentum before the polar factor, by the RMS of the gradients
     over a thousand steps, and holds the diameter where this holds the norm.
@@ -68,7 +68,8 @@ class NorMuon(optim.HeadOptimizer):
         super().__init__(params, options)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return super()._new_state(p, group) | {"row_squares": torch.zeros(len(p), 1).to(p)}
+        state = super()._new_state(p, group)
+        return state | {"row_squares": state["momentum_buffer"].new_zeros(len(p), 1)}
 
     def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         polar = right_polar(momentum, alpha=0.0, num_steps=group["num_steps"], center=False)

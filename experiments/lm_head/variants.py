@@ -177,7 +177,7 @@ class SeparatedRowwiseAdam(optim.RowwiseAdam):
 
 
 class CutRowwiseAdam(optim.RowwiseAdam):
-    """Rowwise Adam with no row longer than `cap` times the root mean square of their lengths.
+    """Rowwise Adam with no row longer than `cap` times their root mean square before the cut.
 
     A few long rows decide the diameter of rowwise Adam's update; without them the rest moves
     farther at the same diameter.

@@ -18,7 +18,8 @@ def ends(rows: Rows) -> Tensor:
     """Return which of the participating rows may be an end of a longest pair, shape (n,), bool.
 
     About `4 n d` float64 operations. Both ends of every longest pair are among them: the mean is a
-    float64 number, so radii and distances are off by rounding relative to themselves alone.
+    float64 number, so radii and distances are off by rounding relative to themselves alone, but for
+    squares that underflow: of rows scaled to one, those below 1e-150.
     """
     radii = rows.squares.sqrt()
     everyone = torch.arange(len(rows), device=radii.device)
@@ -26,5 +27,5 @@ def ends(rows: Rows) -> Tensor:
     for _ in range(SWEEPS):
         distances = rows.distances(end.expand(len(rows)), everyone).sqrt()
         end, longest = distances.argmax(), torch.maximum(longest, distances.max())
-    doubt = (rows.dim + 64) * 2**-50 * (longest + 2 * largest)
+    doubt = (rows.dim + 64) * 2**-50 * (longest + 2 * largest) + 1e-150
     return radii >= longest - largest - doubt

@@ -67,6 +67,12 @@ def test_too_few_or_equal_rows_have_diameter_zero(none):
     assert farthest(none, mask=nobody) == (0.0, (-1, -1))
 
 
+def test_squares_that_underflow_keep_their_rows():
+    """Half of the difference squares to zero, the whole of it does not."""
+    S = torch.tensor([[0.5, 1.2e-162], [0.5, -1.2e-162]], dtype=torch.float64)
+    assert farthest(S) == (extremes(S).diameter, (0, 1))
+
+
 def test_few_rows_are_kept_where_lengths_differ_and_all_where_they_are_one(generator):
     assert ends(prepare(clouds.heavy(4000, 16, generator))).sum() < 400
     assert ends(prepare(sphere(4000, 64, generator))).all()
