@@ -123,15 +123,12 @@ def ratio(S: Tensor, mask: Tensor | None = None) -> Ratio:
     )
 
 
-@torch.no_grad()
 def diameter(S: Tensor, mask: Tensor | None = None) -> Extremum:
     """Return `D(S) = max_{i<j} ||s_i - s_j||` and its pair; see `ratio` for all the rest.
 
     Cheaper than `ratio` where the lengths of the centred rows differ, see `packing.pairs.farthest`.
     """
-    _check(S, mask)
-    scaled, exponent = _at_safe_scale(S, mask)
-    value, pair = farthest(scaled, mask=mask)
+    value, pair, exponent = _farthest(S, mask)
     return Extremum(times_power_of_two(value, exponent), pair)
 
 
@@ -164,8 +161,7 @@ def alignment(
     """
     _check_two(A, S, mask)
     if diameter is None:
-        found, exponent = _extremes(S, mask)
-        diameter = found.diameter
+        diameter, _, exponent = _farthest(S, mask)
     else:
         checks.check_size(diameter, "diameter")
         diameter, exponent = float(diameter), 0
@@ -220,10 +216,10 @@ def gain_diameter(S: Tensor, gain: Tensor, mask: Tensor | None = None) -> Extrem
     stretched = rows.of(S).mul_(times_power_of_two(gain.double(), -gain_exponent))
     if mask is not None:
         stretched[~mask] = 0.0
-    found, exponent = _extremes(stretched, mask)
+    value, pair, exponent = _farthest(stretched, mask)
     for taken_out in (exponent, rows.exponent, gain_exponent):
-        found = found._replace(diameter=times_power_of_two(found.diameter, taken_out))
-    return Extremum(found.diameter, found.farthest)
+        value = times_power_of_two(value, taken_out)
+    return Extremum(value, pair)
 
 
 @torch.no_grad()
@@ -280,6 +276,14 @@ def _extremes(S: Tensor, mask: Tensor | None) -> tuple[Extremes, int]:
     _check(S, mask)
     scaled, exponent = _at_safe_scale(S, mask)
     return extremes(scaled, mask=mask), exponent
+
+
+@torch.no_grad()
+def _farthest(S: Tensor, mask: Tensor | None) -> tuple[float, tuple[int, int], int]:
+    """Return the diameter of `2**-exponent * S`, its pair, and the exponent."""
+    _check(S, mask)
+    scaled, exponent = _at_safe_scale(S, mask)
+    return *farthest(scaled, mask=mask), exponent
 
 
 def _at_safe_scale(S: Tensor, mask: Tensor | None) -> tuple[Tensor, int]:

@@ -128,8 +128,7 @@ def best_adamw(methods: Iterable[tuple[str, int, float]]) -> str | None:
 
 def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
     """Return a line for every method of a preset that has begun, by training, best first."""
-    by_key = {row["key"]: row for row in rows}
-    losses = {key: float(row["val_loss"]) for key, row in by_key.items()}
+    by_key, losses = _by_key(rows)
     lines: list[Line] = []
     for training in dict.fromkeys(cell.training for cell in cells(preset)):
         group = [cell for cell in cells(preset) if cell.training == training]
@@ -181,8 +180,7 @@ def differences(
     Raises:
         ValueError: the preset has no such method, or no seed of it is finished.
     """
-    by_key = {row["key"]: row for row in rows}
-    losses = {key: float(row["val_loss"]) for key, row in by_key.items()}
+    by_key, losses = _by_key(rows)
     found = []
     for cell in cells(preset, (reference,)):
         theirs = finished(cell, preset, by_key, losses)
@@ -209,8 +207,7 @@ def differences(
 
 def progress(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Progress]:
     """Return how far every method of a preset is, begun or not, in the order of the preset."""
-    by_key = {row["key"]: row for row in rows}
-    losses = {key: float(row["val_loss"]) for key, row in by_key.items()}
+    by_key, losses = _by_key(rows)
     found = []
     for cell in cells(preset):
         tried, over = sweep(cell, preset, losses)
@@ -276,6 +273,13 @@ def finished(
         return {}
     keys = {seed: cell.run(lr, seed).key for seed in preset.seeds}
     return {seed: by_key[key] for seed, key in keys.items() if key in by_key}
+
+
+def _by_key(
+    rows: Sequence[Mapping[str, str]],
+) -> tuple[dict[str, Mapping[str, str]], dict[str, float]]:
+    """The rows of the table and their final losses, by key."""
+    return {row["key"]: row for row in rows}, {row["key"]: float(row["val_loss"]) for row in rows}
 
 
 def _against(

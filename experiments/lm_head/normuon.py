@@ -52,9 +52,6 @@ class NorMuon(optim.HeadOptimizer):
         Raises:
             TypeError, ValueError: an argument is not as above.
         """
-        checks.check_size(beta2, "beta2")
-        if beta2 >= 1:
-            raise ValueError(f"beta2 is {beta2}, expected less than 1")
         options = dict(
             lr=lr,
             momentum=momentum,
@@ -66,6 +63,14 @@ class NorMuon(optim.HeadOptimizer):
             num_real_rows=None,
         )
         super().__init__(params, options)
+
+    @classmethod
+    def _check_options(cls, options: dict[str, Any]) -> None:
+        super()._check_options(options)
+        checks.check_size(options["beta2"], "beta2")
+        if options["beta2"] >= 1:
+            raise ValueError(f"beta2 is {options['beta2']}, expected less than 1")
+        checks.check_count(options["num_steps"], "num_steps", 1)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = super()._new_state(p, group)
