@@ -16,7 +16,6 @@ from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
-import optim
 from experiments.lm_head import __main__ as command
 from experiments.lm_head import (
     comparison,
@@ -34,8 +33,9 @@ from experiments.lm_head.config import Run, Training
 from experiments.lm_head.presets import METHODS, PRESETS, SMOKE, Preset, Stage
 from experiments.lm_head.train import Session, body_optimizers, train
 from experiments.model import GPT
-from optim import updates
-from packing import cloud
+from rowsep import optim
+from rowsep.optim import updates
+from rowsep.packing import cloud
 
 TINY = replace(
     SMOKE,
