@@ -1,18 +1,14 @@
 """The finished runs of the head experiment as its figures need them."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from experiments.lm_head.comparison import best_adamw, finished, mean
 from experiments.lm_head.plan import Cell, cells, sweep
 from experiments.lm_head.presets import Preset
-from experiments.lm_head.results import Results
-
-Row = Mapping[str, str]
+from experiments.lm_head.record import Record
 
 
 class MissingResultsError(ValueError):
@@ -26,21 +22,21 @@ class Shown:
     name: str
     final: bool
     """Whether they are the paired seeds; else the best run of the sweep as far as it is."""
-    runs: dict[int, Row]
+    runs: dict[int, Record]
     """By seed."""
-    tried: Sequence[Row]
+    tried: Sequence[Record]
     """Finished runs of the sweep, by ascending learning rate."""
     swept: bool
 
     @property
     def lr(self) -> float:
         """Learning rate of `runs`."""
-        return float(next(iter(self.runs.values()))["lr"])
+        return next(iter(self.runs.values())).run.lr
 
     @property
     def loss(self) -> float:
         """Mean final loss of `runs`, nats a token."""
-        return mean(float(row["val_loss"]) for row in self.runs.values())
+        return mean(one.val_loss for one in self.runs.values())
 
     @property
     def label(self) -> str:
@@ -49,15 +45,14 @@ class Shown:
 
 
 class Experiment:
-    """A results folder seen through a preset."""
+    """Finished runs seen through a preset."""
 
-    def __init__(self, preset: Preset, folder: Path):
-        """Read the table; histories are read when asked for."""
+    def __init__(self, preset: Preset, records: Sequence[Record]):
+        """Find the runs that stand for each method of the preset."""
         self.preset = preset
-        self.folder = folder
-        self.rows = Results(folder).rows()
-        self.by_key = {row["key"]: row for row in self.rows}
-        self.losses = {key: float(row["val_loss"]) for key, row in self.by_key.items()}
+        self.records = records
+        self.by_key = {one.key: one for one in records}
+        self.losses = {key: one.val_loss for key, one in self.by_key.items()}
         listed = cells(preset)
         self.vocabs = list(dict.fromkeys(cell.training.vocab for cell in listed))
         self._shown = {
@@ -81,37 +76,23 @@ class Experiment:
             name = best_adamw((one.name, 1, one.loss) for one in shown)
         return next((one for one in shown if one.name == name), None)
 
-    def history(self, row: Row) -> dict[str, Any]:
-        """Return the history of a run.
-
-        Raises:
-            MissingResultsError: its file is missing.
-        """
-        path = self.folder / "history" / f"{row['key']}.json"
-        if not path.exists():
-            raise MissingResultsError(
-                f"{path} is missing, though {self.folder / 'runs.csv'} has its run: restore the "
-                "file, or delete the row and run the experiment again"
-            )
-        return json.loads(path.read_text())
-
-    def used_rows(self) -> list[Row]:
-        """Return the rows that belong to the preset."""
+    def used(self) -> list[Record]:
+        """Return the runs that belong to the preset."""
         keys = {
-            row["key"]
+            record.key
             for vocab in self.vocabs
             for one in self.shown(vocab)
-            for row in (*one.runs.values(), *one.tried)
+            for record in (*one.runs.values(), *one.tried)
         }
-        return [row for row in self.rows if row["key"] in keys]
+        return [record for record in self.records if record.key in keys]
 
     def _show(self, cell: Cell) -> Shown | None:
         tried, over = sweep(cell, self.preset, self.losses)
         keys = [cell.run(lr, self.preset.sweep_seed).key for lr in tried]
         done = [self.by_key[key] for key in keys if key in self.by_key]
         runs = finished(cell, self.preset, self.by_key, self.losses)
-        best = min(done, key=lambda row: float(row["val_loss"]), default=None)
-        if not runs and best is not None and math.isfinite(float(best["val_loss"])):
+        best = min(done, key=lambda one: one.val_loss, default=None)
+        if not runs and best is not None and math.isfinite(best.val_loss):
             return Shown(cell.name, False, {self.preset.sweep_seed: best}, done, over)
         return Shown(cell.name, True, dict(runs), done, over) if runs else None
 

@@ -5,14 +5,12 @@ All return None if there is nothing to draw yet.
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from experiments.lm_head.comparison import Line, mean, paired_interval
+from experiments.lm_head.comparison import Interval, Line, mean, paired_interval
 from experiments.lm_head.diagnostics import BANDS
-from experiments.lm_head.results import BAND_FIELDS
 from experiments.report.details import band_titles
 from experiments.report.head import Experiment, Shown, curve
 from experiments.report.style import GREY, figure, look, trace
@@ -49,7 +47,7 @@ def curves(experiment: Experiment, vocab: int) -> go.Figure | None:
     """Draw the validation loss on the way, mean over the seeds."""
     made = figure("step", "loss, nats a token")
     for one in experiment.shown(vocab):
-        found = curve([experiment.history(row) for row in one.runs.values()], "evaluations")
+        found = curve([record.history for record in one.runs.values()], "evaluations")
         made.add_trace(
             trace(
                 one.name,
@@ -78,12 +76,12 @@ def differences(
     if adamw is None:
         return None
     made = figure("step", "loss less AdamW's, nats")
-    references = {seed: experiment.history(row) for seed, row in adamw.runs.items()}
+    references = {seed: record.history for seed, record in adamw.runs.items()}
     for one in experiment.shown(vocab):
         seeds = sorted(one.runs.keys() & references.keys())
         if not seeds or one is adamw:
             continue
-        mine = curve([experiment.history(one.runs[seed]) for seed in seeds], part, band)
+        mine = curve([one.runs[seed].history for seed in seeds], part, band)
         theirs = curve([references[seed] for seed in seeds], part, band)
         steps = [step for step in mine if step in theirs]
         if not steps:
@@ -118,17 +116,17 @@ def sensitivity(experiment: Experiment, vocab: int) -> go.Figure | None:
         ticktext=[f"1/{2**-k}" if k < 0 else str(2**k) for k in range(-6, 7)],
     )
     for one in experiment.shown(vocab):
-        rows = [row for row in one.tried if math.isfinite(float(row["val_loss"]))]
-        if not rows:
+        finite = [record for record in one.tried if math.isfinite(record.val_loss)]
+        if not finite:
             continue
-        best = min(rows, key=lambda row: float(row["val_loss"]))
+        best = min(finite, key=lambda record: record.val_loss)
         made.add_trace(
             trace(
                 one.name,
                 dashed=not one.swept,
-                x=[float(row["lr"]) / float(best["lr"]) for row in rows],
-                y=[float(row["val_loss"]) for row in rows],
-                text=[f"lr {float(row['lr']):g}" for row in rows],
+                x=[record.run.lr / best.run.lr for record in finite],
+                y=[record.val_loss for record in finite],
+                text=[f"lr {record.run.lr:g}" for record in finite],
                 hovertemplate="%{y:.4f} at %{text}<extra>" + one.name + "</extra>",
             )
         )
@@ -144,9 +142,7 @@ def separation(experiment: Experiment, vocab: int) -> go.Figure | None:
     made.update_xaxes(rangemode="tozero", nticks=4)
     for one in experiment.shown(vocab):
         measures = [
-            measure
-            for row in one.runs.values()
-            for measure in experiment.history(row).get("measures", [])
+            measure for record in one.runs.values() for measure in record.history["measures"]
         ]
         if not measures or not math.isfinite(one.loss):
             continue
@@ -166,7 +162,7 @@ def frequencies(experiment: Experiment, vocab: int) -> go.Figure | None:
     made = figure("", "loss less AdamW's, nats")
     others = [one for one in experiment.shown(vocab) if one is not adamw]
     for index, one in enumerate(others):
-        found = [_band_interval(one, adamw, field) for field in BAND_FIELDS]
+        found = [_band_interval(one, adamw, band) for band in range(len(BANDS))]
         kept = [(i, interval) for i, interval in enumerate(found) if interval.pairs > 0]
         if not kept:
             continue
@@ -195,15 +191,13 @@ def frequencies(experiment: Experiment, vocab: int) -> go.Figure | None:
     return _unless_empty(made)
 
 
-def _band_interval(one: Shown, other: Shown, field: str) -> Any:
-    seeds = [
-        seed
+def _band_interval(one: Shown, other: Shown, band: int) -> Interval:
+    """The loss on one of `diagnostics.BANDS` less another method's; diverged runs have none."""
+    both = [
+        (one.runs[seed].band_losses, other.runs[seed].band_losses)
         for seed in sorted(one.runs.keys() & other.runs.keys())
-        if one.runs[seed].get(field) and other.runs[seed].get(field)
     ]
-    return paired_interval(
-        [float(one.runs[seed][field]) - float(other.runs[seed][field]) for seed in seeds]
-    )
+    return paired_interval([mine[band] - theirs[band] for mine, theirs in both if mine and theirs])
 
 
 def _late_range(made: go.Figure) -> list[float] | None:

@@ -15,6 +15,7 @@ from plotly.offline import get_plotlyjs
 from experiments.lm_head import comparison, summary
 from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.presets import Preset
+from experiments.lm_head.results import Results
 from experiments.report import committed, head_figures
 from experiments.report.head import Experiment, MissingResultsError
 from experiments.report.style import BACKGROUNDS, GRID, INK, look, templates
@@ -43,7 +44,8 @@ def write(output: Path, preset: Preset, preset_name: str, results: Path) -> None
     """Write the page to a file, whose folder is made.
 
     Raises:
-        MissingResultsError: no run of the preset is finished, or a history is missing.
+        MissingResultsError: no run of the preset is finished.
+        ResultsError: a file of runs cannot be read.
         OSError: the file cannot be written.
     """
     html = build(preset, preset_name, results)
@@ -57,23 +59,24 @@ def build(preset: Preset, preset_name: str, results: Path) -> str:
     Args:
         preset: the rules of the head experiment.
         preset_name: of it, for the command.
-        results: folder of its runs.csv.
+        results: folder of its runs.
 
     Raises:
-        MissingResultsError: no run of the preset is finished, or a history is missing.
+        MissingResultsError: no run of the preset is finished.
+        ResultsError: a file of runs cannot be read.
     """
-    experiment = Experiment(preset, results)
-    used = experiment.used_rows()
+    experiment = Experiment(preset, Results(results).records())
+    used = experiment.used()
     if not used:
         raise MissingResultsError(
             f"{results} has no finished run of preset {preset_name}: run "
             f"`python -m experiments.lm_head --preset {preset_name}` first, or name another "
             "folder with --results"
         )
-    command = " ; ".join(sorted({row["command"] for row in used}))
-    dates = sorted({row["date"] for row in used})
+    command = " ; ".join(sorted({run.command for run in used}))
+    dates = sorted({run.date for run in used})
     date = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    lines = comparison.summarise(preset, experiment.rows)
+    lines = comparison.summarise(preset, experiment.records)
     sections = _head_sections(experiment, lines, command, date) + _committed_sections()
     figures = {
         one.id: {key: _json(made) for key, made in one.figures.items() if made is not None}
@@ -91,7 +94,7 @@ def build(preset: Preset, preset_name: str, results: Path) -> str:
         data=_embedded({"figures": figures, "templates": templates()}),
         sections=sections,
         board=_board(experiment, lines),
-        statements=comparison.statements(preset, experiment.rows),
+        statements=comparison.statements(preset, experiment.records),
         legend=_legend(experiment),
         vocabs={vocab: bool(experiment.shown(vocab)) for vocab in experiment.vocabs},
         colours={"background": BACKGROUNDS, "ink": INK, "grid": GRID},
@@ -240,7 +243,7 @@ def _board(experiment: Experiment, lines: list[comparison.Line]) -> list[dict[st
     """The rows of the leaderboard: every method of the preset, begun or not."""
     by_name = {(line.vocab, line.name): line for line in lines}
     ranked = {key: rank for rank, key in enumerate(by_name)}
-    states = comparison.progress(experiment.preset, experiment.rows)
+    states = comparison.progress(experiment.preset, experiment.records)
     states.sort(key=lambda one: (one.vocab, ranked.get((one.vocab, one.name), len(ranked))))
     return [
         {"progress": one, "look": look(one.name), **_cells(by_name.get((one.vocab, one.name)))}
