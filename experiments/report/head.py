@@ -7,8 +7,9 @@ from typing import Any
 
 from experiments.lm_head.comparison import best_adamw, finished, mean
 from experiments.lm_head.plan import Cell, cells, sweep
-from experiments.lm_head.presets import Preset
+from experiments.lm_head.presets import METHODS, Preset
 from experiments.lm_head.record import Record
+from experiments.report.marks import Mark, mark
 
 
 class MissingResultsError(ValueError):
@@ -20,6 +21,7 @@ class Shown:
     """One method on one training: the runs that stand for it."""
 
     name: str
+    """Key of the method."""
     final: bool
     """Whether they are the paired seeds; else the best run of the sweep as far as it is."""
     runs: dict[int, Record]
@@ -40,8 +42,9 @@ class Shown:
 
     @property
     def label(self) -> str:
-        """Name, and whether it is not final."""
-        return self.name if self.final else f"{self.name} (sweep so far)"
+        """Title of the method, and whether it is not final."""
+        title = METHODS[self.name].title
+        return title if self.final else f"{title} (sweep so far)"
 
 
 class Experiment:
@@ -63,6 +66,8 @@ class Experiment:
             ]
             for vocab in self.vocabs
         }
+        self.marks = self._marks()
+        """By method; those to be shown first in front."""
 
     def shown(self, vocab: int) -> list[Shown]:
         """Return the methods of a training that have a finite run, in the order of the preset."""
@@ -85,6 +90,23 @@ class Experiment:
             for record in (*one.runs.values(), *one.tried)
         }
         return [record for record in self.records if record.key in keys]
+
+    def _marks(self) -> dict[str, Mark]:
+        """Return every method of the preset with its mark, those to be shown first in front.
+
+        First the best method of each head optimiser, then the others, then those that have no
+        run; within each those at most vocabulary sizes first, then by their distance to the best
+        AdamW, the mean over the sizes.
+        """
+        gaps: dict[str, list[float]] = {cell.name: [] for cell in cells(self.preset)}
+        for vocab in self.vocabs:
+            adamw = self.adamw(vocab)
+            for one in self.shown(vocab):
+                gaps[one.name].append(one.loss - (0.0 if adamw is None else adamw.loss))
+        ranked = sorted(gaps, key=lambda name: (-len(gaps[name]), mean(gaps[name])))
+        best = {METHODS[name].optimizer: name for name in reversed(ranked)}.values()
+        ranked.sort(key=lambda name: (not gaps[name], name not in best))
+        return {name: mark(index) for index, name in enumerate(ranked)}
 
     def _show(self, cell: Cell) -> Shown | None:
         tried, over = sweep(cell, self.preset, self.losses)

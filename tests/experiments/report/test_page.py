@@ -1,77 +1,22 @@
 """The report, opened from disk in a headless Chromium: no errors, no network, working controls."""
 
-import math
 import os
+import re
 import shutil
-from dataclasses import replace
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
 from typer.testing import CliRunner
 
-from experiments.lm_head import plan
-from experiments.lm_head.diagnostics import BANDS
-from experiments.lm_head.presets import METHODS, PRESETS, SMOKE, Preset, Stage
+from experiments.lm_head import statements
+from experiments.lm_head.presets import METHODS, PRESETS
 from experiments.lm_head.results import Results
 from experiments.report import __main__ as command
-from experiments.report import committed, details, page, style
-from experiments.report.head import Experiment, MissingResultsError
+from experiments.report import committed, page
 from experiments.table import read
+from tests.experiments.report.runs import NAMES, PRESET
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-NAMES = ("adamw_95", "row_norm", "separation_65", "muon")
-SMALL, LARGE = (replace(SMOKE, vocab=vocab) for vocab in (320, 512))
-PRESET = Preset(
-    stages=tuple(Stage(training=training, methods=NAMES) for training in (SMALL, LARGE)),
-    seeds=(1, 2),
-    lrs=2,
-    extensions=0,
-)
-BETTER = {"adamw_95": 0.0, "row_norm": -0.3, "separation_65": 0.2, "muon": 0.0}
-"""By how much each loss is below AdamW's, which the page must find out from the runs."""
-
-
-def outcome(run):
-    """What `train` would return of a run, from a formula."""
-    best = METHODS[run.name].lrs[1]
-    loss = 4.0 - BETTER[run.name] + 0.01 * run.seed + abs(math.log(run.lr / best)) / 10
-    loss += 0.001 * run.seed * (run.name != "adamw_95")
-    diverged = run.name == "row_norm" and run.lr > 1.5 * best
-    evaluations = [{"step": 6, "loss": loss + 1, "band_losses": [loss] * len(BANDS)}]
-    if run.name == "row_norm":
-        del evaluations[0]["band_losses"]
-    return {
-        "val_loss": math.inf if diverged else loss,
-        "bits_per_byte": math.inf if diverged else loss / 2,
-        "band_losses": [] if diverged else [loss + band for band in BANDS],
-        "diverged": diverged,
-        "seconds": 1.0,
-        "head_share": 0.25,
-        "history": {
-            "train": [{"step": step, "loss": loss + 1 / step} for step in (4, 8, 12)],
-            "evaluations": evaluations,
-            "measures": [
-                {"step": step, "rho": step / 8, "alignment": 0.7, "backward_rank": step + run.seed}
-                | {"logit_rms_centred": 2.0, "log_odds": 0.1 * step, "log_odds_bound": 0.5 + step}
-                for step in (1, 3, 4)
-            ],
-        },
-    }
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """A folder with all runs of three methods, and of Muon one run of the sweep at SMALL."""
-    folder = tmp_path_factory.mktemp("results")
-    store, losses = Results(folder), {}
-    while runs := plan.pending(PRESET, losses, NAMES[:3]):
-        for run in runs:
-            found = outcome(run)
-            store.add(run, found, corpus="none", command="python -m <fixture>")
-            losses[run.key] = found["val_loss"]
-    muon = plan.pending(PRESET, losses, ("muon",))[0]
-    store.add(muon, outcome(muon), corpus="none", command="python -m <fixture>")
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +24,14 @@ def report(results, tmp_path_factory):
     """The page in a file."""
     output = tmp_path_factory.mktemp("page") / "new" / "report.html"
     page.write(output, PRESET, "fixture", results)
+    return output
+
+
+@pytest.fixture(scope="module")
+def committed_runs(tmp_path_factory):
+    """The page of the runs that are kept with the experiment."""
+    output = tmp_path_factory.mktemp("committed") / "report.html"
+    page.write(output, PRESETS["cpu"], "cpu", command.RESULTS)
     return output
 
 
@@ -100,16 +53,17 @@ def browser():
 @pytest.fixture
 def opened(browser, report):
     """Opens the page at a size in a colour scheme; at the end nothing may have gone wrong."""
-    contexts, messages, requests = [], [], []
+    contexts, messages, requests, files = [], [], [], set()
 
-    def open_(width=1200, scheme="light"):
+    def open_(width=1200, scheme="light", page=report):
         context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
         contexts.append(context)
         tab = context.new_page()
+        files.add(page.as_uri())
         tab.on("console", lambda message: messages.append(f"{message.type}: {message.text}"))
         tab.on("pageerror", lambda error: messages.append(str(error)))
         tab.on("request", lambda request: requests.append(request.url))
-        tab.goto(report.as_uri())
+        tab.goto(page.as_uri())
         tab.wait_for_selector("[data-figure=minimal-diameter] .scatterlayer .trace")
         return tab
 
@@ -117,11 +71,13 @@ def opened(browser, report):
     for context in contexts:
         context.close()
     assert messages == []
-    assert {url for url in requests if not url.startswith("data:")} <= {report.as_uri()}
+    assert {url for url in requests if not url.startswith("data:")} <= files
 
 
 def visible_rows(tab):
-    return [row.inner_text().split() for row in tab.locator("#board tbody tr:visible").all()]
+    """The words of each row that is shown, by the key of its method, in their order."""
+    rows = tab.locator("#board tbody tr:visible").all()
+    return {row.get_attribute("data-method"): row.inner_text().split() for row in rows}
 
 
 def traces(tab, figure):
@@ -142,13 +98,23 @@ def test_every_section_has_its_figure_and_source(opened):
 def test_what_the_intervals_support_comes_from_the_runs(opened):
     tab = opened()
     said = tab.get_by_label("What the intervals support").inner_text()
-    assert "Lower loss than AdamW [adamw_95]: separation_65." in said
-    assert "Higher loss than AdamW [adamw_95]: row_norm." in said
-    assert "muon (sweep: 1 of at least 2 learning rates)" in said
-    rows = {row[0]: row for row in visible_rows(tab)}
+    reference = "the best AdamW (AdamW, beta2 0.95)"
+    assert f"Lower loss than {reference}: Row separation, floor 0.65." in said
+    assert f"Higher loss than {reference}: Row normalisation." in said
+    assert "Muon (sweep: 1 of at least 2 learning rates)" in said
+    rows = visible_rows(tab)
     assert list(rows) == ["separation_65", "adamw_95", "row_norm", "muon"], "best first"
     assert "better" in rows["separation_65"] and "worse" in rows["row_norm"]
-    assert rows["muon"][1:3] == ["sweep:", "1"], "no numbers of what is not finished"
+    assert "sweep: 1 of at least 2" in " ".join(rows["muon"])
+    assert not re.search(r"\d\.\d", " ".join(rows["muon"])), "no numbers of what is not finished"
+
+
+def test_the_answer_is_the_first_thing_said(opened, results):
+    said = statements.answer(PRESET, Results(results).records())
+    assert said.startswith("Row separation, floor 0.65 beats the best-tuned AdamW")
+    tab = opened()
+    assert tab.locator("h1 + #answer").inner_text() == said
+    assert tab.evaluate("document.querySelector('#answer').getBoundingClientRect().bottom") < 300
 
 
 def test_theme_follows_the_system_and_the_button(opened):
@@ -179,34 +145,60 @@ def test_vocabulary_selects_rows_sentences_and_figures(opened):
     assert traces(tab, "sensitivity") == 4
     tab.get_by_label("Vocabulary").select_option("512")
     assert traces(tab, "sensitivity") == 3, "Muon has no run at 512"
-    assert ["muon", "not", "begun"] in visible_rows(tab)
+    assert "not begun" in " ".join(visible_rows(tab)["muon"])
     assert traces(tab, "rare") == 1, "row_norm has no loss by bands on the way"
-    assert tab.get_by_role("button", name="muon").count() == 0
-    assert "muon (not begun)" in tab.get_by_label("What the intervals support").inner_text()
+    assert tab.get_by_role("button", name="Muon").count() == 0
+    assert "Muon (not begun)" in tab.get_by_label("What the intervals support").inner_text()
 
 
 def test_methods_can_be_hidden_in_all_figures(opened):
     tab = opened()
     before = traces(tab, "sensitivity"), traces(tab, "frequency")
-    chip = tab.get_by_role("button", name="separation_65")
+    chip = tab.get_by_role("button", name="Row separation, floor 0.65")
     chip.click()
     assert (traces(tab, "sensitivity"), traces(tab, "frequency")) == tuple(n - 1 for n in before)
     chip.click()
     assert (traces(tab, "sensitivity"), traces(tab, "frequency")) == before
 
 
+def marks_shown(tab, figure):
+    """Colour and symbol of every method that a figure shows."""
+    return tab.evaluate(
+        """(name) => document.querySelector(`[data-figure=${name}]`).data
+            .filter((trace) => trace.meta && trace.visible)
+            .map((trace) => [trace.meta, trace.marker.color, trace.marker.symbol])""",
+        figure,
+    )
+
+
+def test_of_many_methods_eight_are_shown_and_the_rest_are_one_click_away(opened, committed_runs):
+    tab = opened(page=committed_runs)
+    button = tab.get_by_role("button", name="All methods")
+    figures = ("leaderboard", "curves", "differences", "sensitivity", "rho", "frequency", "rare")
+    for pressed, methods in (("false", 8), ("true", 18), ("false", 8)):
+        expect(button).to_have_attribute("aria-pressed", pressed)
+        assert len(visible_rows(tab)) == methods
+        for figure in figures:
+            shown = {tuple(one) for one in marks_shown(tab, figure)}
+            assert methods - 1 <= len({name for name, *_ in shown}) <= methods, "AdamW is zero"
+            assert len({(colour, symbol) for _, colour, symbol in shown}) == len(shown)
+        button.click()
+    tab.get_by_role("button", name="Steepest step").click()
+    assert len(visible_rows(tab)) == 18 - 1
+
+
 def test_leaderboard_sorts_both_ways_with_blanks_last(opened):
     tab = opened()
-    header = tab.get_by_role("columnheader", name="less AdamW's")
+    header = tab.get_by_role("columnheader", name="loss less the best AdamW's")
     for order, names in (
         ("ascending", ["separation_65", "adamw_95", "row_norm", "muon"]),
         ("descending", ["row_norm", "adamw_95", "separation_65", "muon"]),
     ):
         header.get_by_role("button").click()
         expect(header).to_have_attribute("aria-sort", order)
-        assert [row[0] for row in visible_rows(tab)] == names
+        assert list(visible_rows(tab)) == names
     tab.get_by_role("columnheader", name="method").get_by_role("button").click()
-    assert [row[0] for row in visible_rows(tab)] == sorted(NAMES)
+    assert list(visible_rows(tab)) == sorted(NAMES, key=lambda name: METHODS[name].title)
     expect(header).not_to_have_attribute("aria-sort", "descending")
 
 
@@ -228,68 +220,6 @@ def test_without_other_results_the_page_is_still_made(results, tmp_path, monkeyp
     for name in ("SEPARATION", "STEEPEST", "CODES", "FRONT", "QUALITY"):
         monkeypatch.setattr(committed, name, tmp_path / "none.csv")
     assert "Packing quality" in page.build(PRESET, "fixture", results)
-
-
-def test_a_missing_history_is_named(results, tmp_path):
-    (tmp_path / "runs.csv").write_text((results / "runs.csv").read_text())
-    with pytest.raises(MissingResultsError, match=r"history.*json is missing, .*restore"):
-        page.build(PRESET, "fixture", tmp_path)
-
-
-def test_details_are_of_the_finished_seeds(results):
-    lines = details.details(Experiment(PRESET, results))
-    assert [(one.vocab, one.name) for one in lines] == [
-        (vocab, name) for vocab in (320, 512) for name in ("separation_65", "adamw_95", "row_norm")
-    ], "lowest loss first, Muon has no seed"
-    best = lines[0]
-    losses = [outcome(run)["val_loss"] for run in finished_runs("separation_65")]
-    assert best.bands == pytest.approx([sum(losses) / 2 + band for band in BANDS])
-    assert (best.rho, best.alignment) == (3 / 8, 0.7)
-    assert best.rank == pytest.approx(4 + 1.5), "of the last logged step, over seeds 1 and 2"
-    assert (best.logits, best.log_odds) == (2.0, pytest.approx(0.3))
-    assert best.of_bound == pytest.approx(0.4 / 4.5)
-
-
-def finished_runs(name):
-    cell = plan.Cell(SMALL, name)
-    return [cell.run(METHODS[name].lrs[1], seed) for seed in PRESET.seeds]
-
-
-def test_details_are_printed_with_the_bound(results, monkeypatch):
-    app = command.typer.Typer()
-    app.command()(details.main)
-    for arguments, named in (
-        (["--preset", "bogus"], "bogus"),
-        (["--preset", "gpu", "--results", str(results)], "no finished seed"),
-    ):
-        refused = CliRunner().invoke(app, arguments)
-        said = " ".join(refused.output.replace("│", " ").split())  # within a frame
-        assert refused.exit_code == 2 and named in said
-    shown = details.markdown(details.details(Experiment(PRESET, results))).splitlines()
-    assert len({row.count("|") for row in shown}) == 1 and len(shown) == 2 + 6
-    runs = 3 * 2 * (2 + 2) + 1
-    said = details.bound_sentence(Experiment(PRESET, results))
-    assert said.startswith(f"In {3 * runs} logged steps of {runs} runs")
-    assert "more than 0.089 of the bound" in said  # 0.4 / 4.5, rounded up
-    monkeypatch.setitem(PRESETS, "fixture", PRESET)
-    printed = CliRunner().invoke(app, ["--preset", "fixture", "--results", str(results)]).output
-    assert printed.splitlines() == [*shown, "", said]
-
-
-def luminance(colour):
-    """Relative luminance of #rrggbb by WCAG 2.2."""
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def test_every_method_has_a_look_of_its_own_that_both_themes_show():
-    looks = [style.look(name) for name in METHODS]
-    assert len({(one["colour"], one["dash"]) for one in looks}) == len(METHODS)
-    for colour in (*style.PALETTE, style.GREY):
-        for background in style.BACKGROUNDS.values():
-            dark, light = sorted((luminance(colour), luminance(background)))
-            assert (light + 0.05) / (dark + 0.05) >= 3, (colour, background)
 
 
 def test_measured_packings_are_drawn_beside_the_codes():
