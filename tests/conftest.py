@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+pytest_plugins = ["tests.seeds"]
+
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():

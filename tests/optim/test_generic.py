@@ -41,12 +41,7 @@ def cls(request):
     return CLASSES[request.param][0]
 
 
-@pytest.fixture(autouse=True)
-def seeded(generator):
-    """Fresh data for every test from torch's global state, which is put back."""
-    with torch.random.fork_rng():
-        torch.manual_seed(generator.initial_seed())
-        yield
+pytestmark = pytest.mark.usefixtures("generator")  # as torch's global state is seeded alike
 
 
 def problem(contiguous=True):
