@@ -1,9 +1,19 @@
 """What all tests share."""
 
+import gc
+
 import pytest
 import torch
 
 pytest_plugins = ["tests.seeds"]
+
+gc.disable()  # nothing that is imported or collected becomes garbage
+
+
+def pytest_collection_finish():
+    """Leave those million objects out of every later look for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
