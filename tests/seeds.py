@@ -74,7 +74,7 @@ def case_seed(request) -> int:
     request.node.user_properties.append(("seed", seed))
     random.seed(seed)
     np.random.seed(seed)
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed formats a stack for CUDA
     if hypothesis.is_hypothesis_test(request.function):
         hypothesis.seed(seed)(request.function)
     return seed
