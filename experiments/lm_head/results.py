@@ -24,7 +24,7 @@ import torch
 from benchmarks.machine import cpu
 from experiments.lm_head.config import Run, Training
 from experiments.lm_head.diagnostics import BANDS
-from packing.report import rowsep_version
+from rowsep.packing.cli.report import rowsep_version
 
 OUTCOME = ("val_loss", "bits_per_byte", "diverged", "seconds", "head_share")
 BAND_FIELDS = tuple(f"val_loss_top_{end:g}" for end in BANDS)

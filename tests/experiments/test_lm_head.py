@@ -16,14 +16,12 @@ from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
-import optim
 from experiments.lm_head import __main__ as command
 from experiments.lm_head import (
     comparison,
     diagnostics,
     heads,
     look,
-    normuon,
     plan,
     results,
     summary,
@@ -34,8 +32,9 @@ from experiments.lm_head.config import Run, Training
 from experiments.lm_head.presets import METHODS, PRESETS, SMOKE, Preset, Stage
 from experiments.lm_head.train import Session, body_optimizers, train
 from experiments.model import GPT
-from optim import updates
-from packing import cloud
+from rowsep import optim
+from rowsep.optim import updates
+from rowsep.packing import cloud
 
 TINY = replace(
     SMOKE,
@@ -323,36 +322,6 @@ def test_logits_shifted_by_a_constant_change_the_raw_rms_only():
     assert two["logit_rms_centred"] == pytest.approx(one["logit_rms_centred"], rel=1e-5)
     assert two["entropy"] == pytest.approx(one["entropy"], rel=1e-5)
     assert two["log_sum_exp"] == pytest.approx(one["log_sum_exp"] + 100, rel=1e-6)
-
-
-# NorMuon
-
-
-def test_normuon_is_its_formula():
-    """Three steps against the singular value decomposition, in float64."""
-    torch.seed()
-    p = torch.nn.Parameter(torch.zeros(30, 6, dtype=torch.float64))
-    opt = normuon.NorMuon([p], lr=0.5, momentum=0.7, beta2=0.6, num_steps=16)
-    buffer, squares = torch.zeros(30, 6).double(), torch.zeros(30, 1).double()
-    for _ in range(3):
-        before = p.detach().clone()
-        p.grad = torch.randn(30, 6, dtype=torch.float64)
-        opt.step()
-        buffer = 0.7 * buffer + 0.3 * p.grad
-        left, _, right = torch.linalg.svd(0.7 * buffer + 0.3 * p.grad, full_matrices=False)
-        squares = 0.6 * squares + 0.4 * (left @ right).square().mean(dim=1, keepdim=True)
-        rows = left @ right / squares.sqrt()
-        expected = 0.5 * 0.2 * (30 * 6) ** 0.5 * rows / rows.norm()
-        torch.testing.assert_close(before - p.detach(), expected, rtol=0, atol=1e-5)
-
-
-def test_normuon_leaves_weights_alone_without_a_gradient_and_refuses_a_bad_decay():
-    p = torch.nn.Parameter(torch.ones(5, 3))
-    p.grad = torch.zeros(5, 3)
-    normuon.NorMuon([p], lr=0.5).step()
-    assert torch.equal(p.detach(), torch.ones(5, 3))
-    with pytest.raises(ValueError, match="beta2 is 1, expected less than 1"):
-        normuon.NorMuon([p], lr=0.5, beta2=1)
 
 
 # the variants of the ablation
