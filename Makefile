@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench report clean
+.PHONY: demo test fuzz bench report clean
 
 demo: .venv/installed
 	@echo "make demo: separating the rows of the shipped momentum into rowsep-out/"
@@ -12,6 +12,12 @@ demo: .venv/installed
 test: .venv/installed
 	@echo "make test: running the tests"
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# SEED=n repeats a round, MINUTES=m goes on with further ones for so long
+fuzz: .venv/installed
+	@echo "make fuzz: running the random tests on fresh seeds; what fails goes to tests/examples.json"
+	$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+	    -n auto --dist worksteal
 
 bench: .venv/installed
 	@echo "make bench: timing all-pairs passes against the bare product and peers (minutes)"
