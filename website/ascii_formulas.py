@@ -1,9 +1,9 @@
-r"""The formulas of the docstrings, plain text that a terminal shows, as LaTeX.
+r"""Formulas in plain text, which a terminal shows as they are, as LaTeX.
 
     <A,S> / (D(S) sqrt(d/(2(d+1))) sum_i ||a_i||)
 
 becomes `\langle A,S\rangle/(D(S)\sqrt{d/(2(d+1))}\sum_{i}\lVert a_{i}\rVert)`. The notation:
-`||x||` a norm, `<a,b>` an inner product, `x_ij` and `x_{i<j}` subscripts, `x^T` and `x^(1/d)`
+`||x||` or `norm(x)` a norm, `<a,b>` an inner product, `x_ij` and `x_{i<j}` subscripts, `x^T` and `x^(1/d)`
 powers, `sqrt(x)` and `sqrt 2` roots, Greek letters by name, `<=`, `>=`, `!=`, `<-`, `->`, `~`
 (about), `+-`; two spaces are a gap, and other words of two letters and more are text.
 """
@@ -43,55 +43,14 @@ TOKEN = re.compile(
     r"|(?P<operator><=|>=|!=|<-|->|\+-|-\+|\.{2,}|[~*<>{}&%#])|(?P<script>[_^])|(?P<other>.)"
 )
 SCRIPT = re.compile(r"[-+]?[A-Za-z0-9]+'*|[-+*]")
+SPACE = re.compile(r"\^[d\d({]")
+"""`R^d`: a space, not the power of a matrix."""
 PRIME = re.compile(r"[+-](?=_[a-z])")
 """`w+_ij`: a sign that belongs to the name before it."""
 
-FORMULA = re.compile(
-    r"\|\||\bsqrt\b|\^|\b(?:sum|max|min|sup)_|<[^<>=]+,[^<>=]+>|[<>]=|<-|\b\w_(?:[ij]{1,2}|\d)\b"
-    r"|^[\w() +-]+ ?[/<>] ?[\w() +-]+$|^\w = \w"
-)
-CODE = re.compile(r"\"|\w\.\w*[A-Za-z]|\*\*|\w=\w|->|\w\(\)|^\w+/\w+\.|\[\d|impl|__")
-BLOCK = re.compile(r"(?<=\n\n)(?:    .*(?:\n|$))+", re.MULTILINE)
-BLOCK_FORMULA = re.compile(r"=|<-|\|\||<\w+, ?\w+>")
-
-
-def typeset(text: str) -> str:
-    """Return a docstring with its formulas between dollars.
-
-    An indented block that holds a relation is a formula, a line each; a code span is one if it
-    holds a sign that is no Python: a norm, a root, a power, a subscript of one letter, a relation.
-    """
-    text = BLOCK.sub(_block, text)
-    parts = re.split(r"(\$\$.*?\$\$)", text, flags=re.DOTALL)
-    parts[::2] = (re.sub(r"`([^`]+)`", _span, part) for part in parts[::2])
-    return "".join(parts)
-
-
-def is_formula(span: str) -> bool:
-    """Say whether a code span is a formula rather than code."""
-    return bool(FORMULA.search(span)) and not CODE.search(span)
-
-
 def latex(formula: str) -> str:
     """Return a formula in plain text as LaTeX."""
-    return _translate(" ".join(formula.split("\n")))
-
-
-def _block(found: re.Match[str]) -> str:
-    lines = found.group().rstrip("\n").split("\n")
-    if not any(map(BLOCK_FORMULA.search, lines)):
-        return found.group()
-    made = []
-    for line in lines:
-        inner = line[4:]
-        indent = r"\qquad " if inner.startswith("  ") else ""
-        made.append(f"$$\n{indent}{_translate(inner.strip())}\n$$\n")
-    return "\n".join(made)
-
-
-def _span(found: re.Match[str]) -> str:
-    span = found.group(1)
-    return f"${latex(span)}$" if is_formula(span) else found.group()
+    return _translate(formula.strip().replace("\n", " "))
 
 
 def _translate(text: str) -> str:
@@ -137,6 +96,11 @@ def _bar(value: str, opened: list[str]) -> str:
 def _word(word: str, text: str, at: int) -> tuple[str, int]:
     if word == "sqrt":
         return _root(text, at)
+    if word == "norm" and text[at : at + 1] == "(":
+        end = _closing(text, at)
+        return rf"\lVert {_translate(text[at + 1 : end - 1])}\rVert ", end
+    if word == "R" and SPACE.match(text, at):
+        return r"\mathbb{R}", at
     base, _, subscript = word.partition("_")
     if subscript and (base in NAMES or base in FUNCTIONS or len(base) == 1):
         below = _script_text(subscript)
@@ -211,10 +175,10 @@ def _closing(text: str, at: int) -> int:
 
 
 def _between_words(text: str, start: int, end: int) -> bool:
-    """Say whether a space parts a word of two letters and more from a letter or a word."""
-    before = re.search(r"(\w+)$", text[:start])
-    after = re.match(r"\w+", text[end:])
+    """Say whether a space parts a word of two letters and more from what it stands beside."""
+    before = re.search(r"(?:(\w+)|[>|)\]])$", text[:start])
+    after = re.match(r"(\w+)|[<|(]", text[end:])
     if before is None or after is None:
         return False
-    words = (before.group(), after.group())
+    words = (before.group(1) or "", after.group(1) or "")
     return any(len(w) > 1 and w.isalpha() and not _known(w) and w != "sqrt" for w in words)

@@ -32,6 +32,7 @@ from experiments.spherical_codes import show as spherical_codes
 from experiments.steepest import show as steepest
 from experiments.steepest.run import RESULTS as STEEPEST
 from experiments.table import read
+from website import command
 
 RUNS = Path(summary.__file__).parent / "results"
 ASKED = re.compile(r"^<!-- results: (\S+) -->$", re.MULTILINE)
@@ -69,7 +70,7 @@ def _separation_rows() -> list[dict[str, str]]:
 def _minimal_diameter() -> str:
     made = []
     for dim in minimal_diameter.dimensions():
-        made += [f"### {SPACES.get(dim, f'R^{dim}^')}", "", *minimal_diameter.table(dim), ""]
+        made += [f"### {SPACES.get(dim, f'Dimension {dim}')}", "", *minimal_diameter.table(dim), ""]
     return "\n".join(made)
 
 
@@ -91,6 +92,7 @@ def _details(preset: str) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "command": command.options,
     "separation": lambda: separation.table(_separation_rows()),
     "steepest": lambda: steepest.table(read(STEEPEST)),
     "quality": lambda: "\n".join(quality.quality_table(read(QUALITY))),

@@ -1,0 +1,107 @@
+"""The site, built with warnings as errors and opened from disk in a headless Chromium."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).parents[2]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WIDTHS = (1280, 390)
+TEXT = """() => {
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = []
+  while (walk.nextNode()) {
+    const inside = walk.currentNode.parentElement.closest("code, pre, math, script, style, .sig")
+    if (!inside) found.push(walk.currentNode.data)
+  }
+  return found.join("\\n")
+}"""
+RAW = ("$", "\\(", "\\[", "\\frac", "\\sum", "`", "^", "||", ":math:", "_{")
+"""What is left of a formula that was not drawn."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder with the pages."""
+    folder = tmp_path_factory.mktemp("site")
+    command = ["-m", "sphinx", "-W", "--keep-going", "-q", "-d", folder / "trees"]
+    built = subprocess.run(
+        [sys.executable, *command, ROOT / "docs", folder / "html"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert built.returncode == 0, built.stderr
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium of the system."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        reason = f"no browser here ({', '.join(BROWSERS)}): apt-get install chromium"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=found)
+        yield launched
+        launched.close()
+
+
+def test_the_site_opens_from_disk(site, browser):
+    """One test for one build: every page at both widths, every link, and the search."""
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 40
+    wrong, links, anchors = [], {}, {}
+    for width in WIDTHS:
+        tab = browser.new_page(viewport={"width": width, "height": 800})
+        tab.on("console", lambda message: wrong.append((tab.url, message.text)))
+        tab.on("pageerror", lambda error: wrong.append((tab.url, str(error))))
+        tab.on("requestfailed", lambda request: wrong.append((tab.url, request.url)))
+        tab.on("request", lambda r: r.url.startswith("file:") or wrong.append((tab.url, r.url)))
+        for page in pages:
+            tab.goto(page.as_uri())
+            wide = tab.evaluate("document.documentElement.scrollWidth")
+            if wide > width:
+                wrong.append((page.name, f"{wide} pixels wide at {width}"))
+            text = tab.evaluate(TEXT)
+            wrong += [(page.name, f"raw: {line}") for line in text.split("\n") if _raw(line)]
+            links[page] = tab.eval_on_selector_all("a[href]", "all => all.map(a => a.href)")
+            anchors[page] = set(tab.eval_on_selector_all("[id]", "all => all.map(e => e.id)"))
+        tab.close()
+    for page, targets in links.items():
+        for target in targets:
+            parts = urlsplit(target)
+            if parts.scheme == "file":
+                path = Path(unquote(parts.path))
+                if not path.is_file():
+                    wrong.append((page.name, f"no file {target}"))
+                elif parts.fragment and unquote(parts.fragment) not in anchors.get(path, ()):
+                    wrong.append((page.name, f"no anchor {target}"))
+            elif parts.scheme not in ("http", "https", "mailto"):
+                wrong.append((page.name, f"link {target}"))
+    assert wrong == []
+    assert "Padded vocabularies" in _searched(site, browser, "padding")
+
+
+def _raw(line):
+    return any(sign in line for sign in RAW)
+
+
+def _searched(site, browser, word):
+    tab = browser.new_page()
+    tab.goto((site / "index.html").as_uri())
+    tab.get_by_role("textbox", name="Search").first.fill(word)
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("ul.search li")
+    found = tab.locator("ul.search").inner_text()
+    tab.close()
+    return found
