@@ -49,7 +49,10 @@ def optimizers(report: Mapping[str, Any]) -> str:
             cells += (
                 ["", ""]
                 if found is None
-                else [f"{found['bare_products']:.2g}", f"{100 * found['share_of_training_step']:.2g} %"]
+                else [
+                    f"{found['bare_products']:.2g}",
+                    f"{100 * found['share_of_training_step']:.2g} %",
+                ]
             )
         lines.append([name, *cells])
     head = ["a step of"]

@@ -18,7 +18,7 @@ html_show_copyright = False
 html_copy_source = False
 html_math_renderer = "mathml"
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["attrs_block", "dollarmath"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False

@@ -3,9 +3,9 @@ r"""Formulas in plain text, which a terminal shows as they are, as LaTeX.
     <A,S> / (D(S) sqrt(d/(2(d+1))) sum_i ||a_i||)
 
 becomes `\langle A,S\rangle/(D(S)\sqrt{d/(2(d+1))}\sum_{i}\lVert a_{i}\rVert)`. The notation:
-`||x||` or `norm(x)` a norm, `<a,b>` an inner product, `x_ij` and `x_{i<j}` subscripts, `x^T` and `x^(1/d)`
-powers, `sqrt(x)` and `sqrt 2` roots, Greek letters by name, `<=`, `>=`, `!=`, `<-`, `->`, `~`
-(about), `+-`; two spaces are a gap, and other words of two letters and more are text.
+`||x||` or `norm(x)` a norm, `<a,b>` an inner product, `x_ij` and `x_{i<j}` subscripts, `x^T` and
+`x^(1/d)` powers, `sqrt(x)` and `sqrt 2` roots, Greek letters by name, `<=`, `>=`, `!=`, `<-`, `->`,
+`~` (about), `+-`; two spaces are a gap, and other words of two letters and more are text.
 """
 
 import re
@@ -38,15 +38,17 @@ PRODUCTS = frozenset(("dV", "dF", "dx", "PEP", "PQP"))
 """Letters that stand side by side without being a word."""
 OPENING = {"(": ")", "{": "}", "[": "]"}
 TOKEN = re.compile(
-    r"(?P<gap>\s{2,})|(?P<space>\s)|(?P<product><[^<>{}=]*,[^<>{}=]*>)|(?P<norm>\|\|)|(?P<bar>\|)"
-    r"|(?P<word>[A-Za-z]+(?:_[A-Za-z]{2,}[A-Za-z_]*)?)|(?P<number>\d+(?:\.\d+)?)"
-    r"|(?P<operator><=|>=|!=|<-|->|\+-|-\+|\.{2,}|[~*<>{}&%#])|(?P<script>[_^])|(?P<other>.)"
+    r"(?P<gap>\s{2,})|(?P<times>(?<=\w) x (?=\w))|(?P<space>\s)"
+    r"|(?P<product><[^<>{}=]*,[^<>{}=]*>)|(?P<norm>\|\|)|(?P<bar>\|)|(?P<word>[A-Za-z]+(?:_[A-Za-z]{2,}[A-Za-z_]*)?)"
+    r"|(?P<number>\d+(?:\.\d+)?)|(?P<operator><=|>=|!=|<-|->|\+-|-\+|\.{2,}|[~*<>{}&%#])"
+    r"|(?P<script>[_^])|(?P<other>.)"
 )
 SCRIPT = re.compile(r"[-+]?[A-Za-z0-9]+'*|[-+*]")
 SPACE = re.compile(r"\^[d\d({]")
 """`R^d`: a space, not the power of a matrix."""
 PRIME = re.compile(r"[+-](?=_[a-z])")
 """`w+_ij`: a sign that belongs to the name before it."""
+
 
 def latex(formula: str) -> str:
     """Return a formula in plain text as LaTeX."""
@@ -65,6 +67,8 @@ def _translate(text: str) -> str:
         match kind:
             case "gap":
                 made.append(r"\qquad ")
+            case "times":
+                made.append(r"\times ")
             case "space":
                 made.append(r"\ " if _between_words(text, token.start(), at) else " ")
             case "product":

@@ -36,6 +36,7 @@ from website import command
 
 RUNS = Path(summary.__file__).parent / "results"
 ASKED = re.compile(r"^<!-- results: (\S+) -->$", re.MULTILINE)
+TABLE = re.compile(r"(?<=\n\n)\||(?<=^\n)\|")
 SPACES = {2: "The plane", 3: "Space"}
 
 
@@ -50,8 +51,11 @@ def filled(markdown: str) -> str:
 
 @cache
 def table(name: str) -> str:
-    """Return a table, or several with their headings, as Markdown."""
-    return "\n" + TABLES[name]().strip("\n") + "\n"
+    """Return a table, or several with their headings, as Markdown.
+
+    Tables get the class `results`.
+    """
+    return TABLE.sub("{.results}\n|", "\n" + TABLES[name]().strip("\n") + "\n")
 
 
 @cache

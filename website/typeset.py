@@ -70,6 +70,4 @@ def _directive(block: str) -> str:
         return ".. code-block:: text\n\n" + block + "\n"
     rows = (r"\qquad " * line.startswith(" ") + latex(line) for line in lines)
     aligned = " \\\\\n".join(f"    & {row}" for row in rows)
-    return (
-        ".. math::\n\n    \\begin{aligned}\n" + aligned + "\n    \\end{aligned}\n\n"
-    )
+    return ".. math::\n\n    \\begin{aligned}\n" + aligned + "\n    \\end{aligned}\n\n"

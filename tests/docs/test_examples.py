@@ -8,6 +8,7 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import numpy
 import pytest
 import torch
 from rowsep.packing.cli import main as rowsep
@@ -15,6 +16,7 @@ from sybil import Sybil
 from sybil.document import Document
 from sybil.parsers.markdown import PythonCodeBlockParser
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning:runpy")
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -76,8 +78,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     momentum = torch.randn(128, 16, generator=torch.Generator().manual_seed(0))
     torch.save({"state": {0: {"momentum_buffer": momentum}}}, "optimizer.pt")
-    import numpy
-
     numpy.save("head.npy", momentum.numpy())
     return tmp_path
 

@@ -63,40 +63,42 @@ def test_the_site_opens_from_disk(site, browser):
     wrong, links, anchors = [], {}, {}
     for width in WIDTHS:
         tab = browser.new_page(viewport={"width": width, "height": 800})
-        tab.on("console", lambda message: wrong.append((tab.url, message.text)))
-        tab.on("pageerror", lambda error: wrong.append((tab.url, str(error))))
-        tab.on("requestfailed", lambda request: wrong.append((tab.url, request.url)))
-        tab.on("request", lambda r: r.url.startswith("file:") or wrong.append((tab.url, r.url)))
+        listen(tab, wrong)
         for page in pages:
             tab.goto(page.as_uri())
             wide = tab.evaluate("document.documentElement.scrollWidth")
-            if wide > width:
-                wrong.append((page.name, f"{wide} pixels wide at {width}"))
-            text = tab.evaluate(TEXT)
-            wrong += [(page.name, f"raw: {line}") for line in text.split("\n") if _raw(line)]
+            wrong += [(page.name, f"{wide} pixels wide at {width}")] * (wide > width)
+            text = tab.evaluate(TEXT).split("\n")
+            wrong += [(page.name, f"raw: {line}") for line in text if any(s in line for s in RAW)]
             links[page] = tab.eval_on_selector_all("a[href]", "all => all.map(a => a.href)")
             anchors[page] = set(tab.eval_on_selector_all("[id]", "all => all.map(e => e.id)"))
         tab.close()
-    for page, targets in links.items():
-        for target in targets:
-            parts = urlsplit(target)
-            if parts.scheme == "file":
-                path = Path(unquote(parts.path))
-                if not path.is_file():
-                    wrong.append((page.name, f"no file {target}"))
-                elif parts.fragment and unquote(parts.fragment) not in anchors.get(path, ()):
-                    wrong.append((page.name, f"no anchor {target}"))
-            elif parts.scheme not in ("http", "https", "mailto"):
-                wrong.append((page.name, f"link {target}"))
+    wrong += [(page.name, one) for page in pages for one in links[page] if not leads(one, anchors)]
     assert wrong == []
-    assert "Padded vocabularies" in _searched(site, browser, "padding")
+    assert "Padded vocabularies" in searched(site, browser, "padding")
 
 
-def _raw(line):
-    return any(sign in line for sign in RAW)
+def listen(tab, wrong):
+    """Note what the console says and whatever is not read from disk."""
+    tab.on("console", lambda message: wrong.append((tab.url, message.text)))
+    tab.on("pageerror", lambda error: wrong.append((tab.url, str(error))))
+    tab.on("requestfailed", lambda request: wrong.append((tab.url, request.url)))
+    tab.on("request", lambda r: r.url.startswith("file:") or wrong.append((tab.url, r.url)))
 
 
-def _searched(site, browser, word):
+def leads(link, anchors):
+    """Say whether a link leads to a file of the site and an anchor in it, or elsewhere."""
+    parts = urlsplit(link)
+    if parts.scheme != "file":
+        return parts.scheme in ("http", "https", "mailto")
+    path = Path(unquote(parts.path))
+    return path.is_file() and (
+        not parts.fragment or unquote(parts.fragment) in anchors.get(path, ())
+    )
+
+
+def searched(site, browser, word):
+    """What the search finds."""
     tab = browser.new_page()
     tab.goto((site / "index.html").as_uri())
     tab.get_by_role("textbox", name="Search").first.fill(word)
