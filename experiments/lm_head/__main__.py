@@ -26,7 +26,7 @@ def main(
     time_limit: Annotated[float | None, typer.Option(help="minutes; unfinished runs go on")] = None,
     processes: Annotated[int, typer.Option(min=1, help="runs at a time, one thread each")] = 1,
     only: Annotated[list[str], typer.Option(help="method to run; may be repeated")] = [],  # noqa: B006
-    results: Annotated[Path, typer.Option(help="folder of runs.csv")] = HERE / "results",
+    results: Annotated[Path, typer.Option(help="folder of the finished runs")] = HERE / "results",
     cache: Annotated[Path, typer.Option(help="folder for text and tokens")] = CACHE,
 ) -> None:
     """Tune every head optimiser of a preset, compare them on paired seeds, and print the table."""
@@ -44,14 +44,14 @@ def main(
                 command=command,
                 time_limit=None if time_limit is None else 60 * time_limit,
                 only=tuple(only),
-                **_callbacks(bars, lambda: forecast(chosen, _losses(store), tuple(only))),
+                **_callbacks(bars, lambda: forecast(chosen, store.losses(), tuple(only))),
             )
     except (TextUnavailableError, ValueError, RuntimeError) as error:
         _fail(str(error))
     except KeyboardInterrupt:
         console.print("interrupted: the same command goes on from here")
         raise typer.Exit(130) from None
-    summary.show(summarise(chosen, store.rows()), console)
+    summary.show(summarise(chosen, store.records()), console)
     if not finished:
         console.print(f"not finished: run `{command}` again to go on")
 
@@ -80,10 +80,6 @@ def _callbacks(bars: Progress, left: Any) -> dict[str, Any]:
         bars.update(total, completed=done, total=done + left())
 
     return {"on_start": on_start, "on_tick": on_tick, "on_finish": on_finish}
-
-
-def _losses(store: Results) -> dict[str, float]:
-    return {row["key"]: float(row["val_loss"]) for row in store.rows()}
 
 
 def _bars(console: Console) -> Progress:

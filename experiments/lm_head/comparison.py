@@ -13,6 +13,7 @@ from scipy import stats
 
 from experiments.lm_head.plan import Cell, best_lr, cells, on_edge, sweep
 from experiments.lm_head.presets import Preset
+from experiments.lm_head.record import Record
 
 CONFIDENCE = 0.95
 ADAMW = "adamw"
@@ -83,13 +84,6 @@ class Progress(NamedTuple):
         return "not begun"
 
 
-class Statement(NamedTuple):
-    """A sentence that the finished runs of one training support."""
-
-    vocab: int
-    text: str
-
-
 def paired_interval(differences: Sequence[float]) -> Interval:
     """Return the mean of independent differences with its two-sided Student t-interval.
 
@@ -126,15 +120,15 @@ def best_adamw(methods: Iterable[tuple[str, int, float]]) -> str | None:
     return min(found)[2] if found else None
 
 
-def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
+def summarise(preset: Preset, records: Sequence[Record]) -> list[Line]:
     """Return a line for every method of a preset that has begun, by training, best first."""
-    by_key, losses = _by_key(rows)
+    by_key, losses = _by_key(records)
     lines: list[Line] = []
     for training in dict.fromkeys(cell.training for cell in cells(preset)):
         group = [cell for cell in cells(preset) if cell.training == training]
         compared = {cell.name: finished(cell, preset, by_key, losses) for cell in group}
         adamw = best_adamw(
-            (name, len(mine), mean(float(r["val_loss"]) for r in mine.values()))
+            (name, len(mine), mean(one.val_loss for one in mine.values()))
             for name, mine in compared.items()
         )
         found = []
@@ -150,11 +144,11 @@ def summarise(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Line]:
                     lr=lr,
                     edge=on_edge(cell, preset, losses),
                     seeds=len(mine),
-                    loss=mean(float(r["val_loss"]) for r in mine.values()),
-                    bits_per_byte=mean(float(r["bits_per_byte"]) for r in mine.values()),
+                    loss=mean(one.val_loss for one in mine.values()),
+                    bits_per_byte=mean(one.bits_per_byte for one in mine.values()),
                     to_adamw=_against(mine, compared.get(adamw or "", {})),
                     to_row_norm=_against(mine, compared.get(ROW_NORM, {})),
-                    head_share=_range([float(r["head_share"]) for r in mine.values()]),
+                    head_share=_range([one.head_share for one in mine.values()]),
                 )
             )
         lines += sorted(found, key=lambda line: (math.isnan(line.loss), line.loss))
@@ -172,15 +166,13 @@ class Difference(NamedTuple):
     """Its loss less the named method's."""
 
 
-def differences(
-    preset: Preset, rows: Sequence[Mapping[str, str]], reference: str
-) -> list[Difference]:
+def differences(preset: Preset, records: Sequence[Record], reference: str) -> list[Difference]:
     """Return the paired differences of all methods that have begun to one of them, least first.
 
     Raises:
         ValueError: the preset has no such method, or no seed of it is finished.
     """
-    by_key, losses = _by_key(rows)
+    by_key, losses = _by_key(records)
     found = []
     for cell in cells(preset, (reference,)):
         theirs = finished(cell, preset, by_key, losses)
@@ -193,7 +185,7 @@ def differences(
             Difference(
                 vocab=cell.training.vocab,
                 name=name,
-                loss=mean(float(row["val_loss"]) for row in mine.values()),
+                loss=mean(one.val_loss for one in mine.values()),
                 interval=_against(mine, theirs),
             )
             for name, mine in compared
@@ -205,9 +197,9 @@ def differences(
     return found
 
 
-def progress(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Progress]:
+def progress(preset: Preset, records: Sequence[Record]) -> list[Progress]:
     """Return how far every method of a preset is, begun or not, in the order of the preset."""
-    by_key, losses = _by_key(rows)
+    by_key, losses = _by_key(records)
     found = []
     for cell in cells(preset):
         tried, over = sweep(cell, preset, losses)
@@ -225,47 +217,18 @@ def progress(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Progress
     return found
 
 
-def statements(preset: Preset, rows: Sequence[Mapping[str, str]]) -> list[Statement]:
-    """Return what the intervals support, by training: against AdamW, row norm, and what is open.
-
-    A method that has not finished all seeds is named with how many it has.
-    """
-    lines = summarise(preset, rows)
-    states = {(one.vocab, one.name): one.state for one in progress(preset, rows)}
-    found = []
-    for vocab in dict.fromkeys(vocab for vocab, _ in states):
-        group = [line for line in lines if line.vocab == vocab and line.seeds > 0]
-        adamw = best_adamw((line.name, line.seeds, line.loss) for line in group)
-        row_norm = next((line.name for line in group if line.name == ROW_NORM), None)
-        against_adamw = [(line.name, line.to_adamw) for line in group if line.name != adamw]
-        against_row_norm = [
-            (line.name, line.to_row_norm) for line in group if line.name != ROW_NORM
-        ]
-        texts = _verdicts("AdamW", adamw, against_adamw, vocab, states)
-        texts += _verdicts("row normalisation", row_norm, against_row_norm, vocab, states)
-        unfinished = [
-            f"{name} ({state})"
-            for (its_vocab, name), state in states.items()
-            if its_vocab == vocab and state != "finished"
-        ]
-        if unfinished:
-            texts.append(f"Not finished: {', '.join(unfinished)}.")
-        found += [Statement(vocab, text) for text in texts]
-    return found
-
-
 def finished(
     cell: Cell,
     preset: Preset,
-    by_key: Mapping[str, Mapping[str, str]],
+    by_key: Mapping[str, Record],
     losses: Mapping[str, float],
-) -> dict[int, Mapping[str, str]]:
-    """Return the finished rows of the comparison at the best learning rate, by seed.
+) -> dict[int, Record]:
+    """Return the finished runs of the comparison at the best learning rate, by seed.
 
     Args:
         cell: one method on one training.
         preset: the rules.
-        by_key: rows of the table by key.
+        by_key: finished runs by key.
         losses: final losses by key.
     """
     lr = best_lr(cell, preset, losses)
@@ -276,19 +239,15 @@ def finished(
 
 
 def _by_key(
-    rows: Sequence[Mapping[str, str]],
-) -> tuple[dict[str, Mapping[str, str]], dict[str, float]]:
-    """The rows of the table and their final losses, by key."""
-    return {row["key"]: row for row in rows}, {row["key"]: float(row["val_loss"]) for row in rows}
+    records: Sequence[Record],
+) -> tuple[dict[str, Record], dict[str, float]]:
+    """The finished runs and their final losses, by key."""
+    return {one.key: one for one in records}, {one.key: one.val_loss for one in records}
 
 
-def _against(
-    mine: Mapping[int, Mapping[str, str]], other: Mapping[int, Mapping[str, str]]
-) -> Interval:
+def _against(mine: Mapping[int, Record], other: Mapping[int, Record]) -> Interval:
     shared = sorted(mine.keys() & other.keys())
-    return paired_interval(
-        [float(mine[s]["val_loss"]) - float(other[s]["val_loss"]) for s in shared]
-    )
+    return paired_interval([mine[s].val_loss - other[s].val_loss for s in shared])
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
@@ -299,30 +258,3 @@ def mean(values: Iterable[float]) -> float:
     """Return the mean, NaN of nothing."""
     listed = list(values)
     return sum(listed) / len(listed) if listed else math.nan
-
-
-def _verdicts(
-    title: str,
-    reference: str | None,
-    compared: Sequence[tuple[str, Interval]],
-    vocab: int,
-    states: Mapping[tuple[int, str], str],
-) -> list[str]:
-    """One sentence for each verdict of the intervals against one reference."""
-    if reference is None:
-        return [f"No seed of {title} is finished, so nothing is compared with it."]
-
-    def named(name: str) -> str:
-        state = states[vocab, name]
-        return name if state == "finished" else f"{name} ({state})"
-
-    texts = []
-    for verdict, said in (
-        ("better", "Lower loss than"),
-        ("worse", "Higher loss than"),
-        ("not told apart", "Not told apart from"),
-    ):
-        parts = [named(name) for name, one in compared if one.verdict == verdict]
-        if parts:
-            texts.append(f"{said} {title} [{named(reference)}]: {', '.join(parts)}.")
-    return texts

@@ -71,12 +71,14 @@ class Method:
     """A head optimiser with all of its options but the learning rate.
 
     Args:
+        title: name for readers; the table's key is the one for commands.
         optimizer: name in `heads.OPTIMIZERS`.
         options: of its constructor.
         schedule: options that move linearly from a first to a last value over the steps.
         lrs: learning rates to try first, ascending, in one ratio.
     """
 
+    title: str
     optimizer: str
     lrs: tuple[float, ...]
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from experiments.lm_head.config import Run, Training
 from experiments.lm_head.corpus import Corpus, load_corpus
 from experiments.lm_head.plan import cells, pending
 from experiments.lm_head.presets import Preset
+from experiments.lm_head.record import Record
 from experiments.lm_head.results import Results
 from experiments.lm_head.train import train
 
@@ -54,7 +55,7 @@ def execute(
         results: where finished runs are; written by this process alone.
         cache: folder for text and tokens.
         processes: runs at a time.
-        command: stored with every row.
+        command: stored with every run.
         time_limit: seconds; None for no limit.
         only: names of methods; empty for all.
         on_start: called with a run when it is given to a process.
@@ -71,7 +72,7 @@ def execute(
     for training in dict.fromkeys(cell.training for cell in cells(preset, only)):
         load_corpus(training, cache)  # once, before the processes ask for it
     deadline = None if time_limit is None else time.time() + time_limit
-    losses = {row["key"]: float(row["val_loss"]) for row in results.rows()}
+    losses = results.losses()
     context = multiprocessing.get_context("spawn")
     ticks, stopping = context.Queue(), context.Event()
     running: dict[Future, Run] = {}
@@ -97,7 +98,7 @@ def execute(
                     found = future.result()
                     if found is not None:
                         outcome, digest = found
-                        results.add(run, outcome, corpus=digest, command=command)
+                        results.add(Record.of(run, outcome, corpus=digest, command=command))
                         losses[run.key] = outcome["val_loss"]
                         on_finish(run, outcome)
         except BaseException:

@@ -21,103 +21,172 @@ NORMUON_LRS = (2e-3, 4e-3, 8e-3, 16e-3, 32e-3)
 ROWWISE_LRS = (0.03, 0.06, 0.12, 0.24, 0.48)
 
 
-def adamw(beta2: float) -> Method:
+def adamw(title: str, beta2: float) -> Method:
     """AdamW with the eps of nanochat: gradients of rare tokens are far below 1e-8."""
     options = {"betas": (0.9, beta2), "eps": 1e-10, "weight_decay": 0.0}
-    return Method(optimizer="AdamW", options=options, lrs=ADAMW_LRS)
+    return Method(title=title, optimizer="AdamW", options=options, lrs=ADAMW_LRS)
 
 
-def separation(optimizer: str = "RowSeparation", **options: Any) -> Method:
+def separation(title: str, optimizer: str = "RowSeparation", **options: Any) -> Method:
     """Row separation at floor 0.65 with 4 passes and no look-ahead, but for `options`."""
     base: dict[str, Any] = {"alignment": 0.65, "passes": 4, "nesterov": False}
-    return Method(optimizer=optimizer, options=base | options, lrs=DIAMETER_LRS)
+    return Method(title=title, optimizer=optimizer, options=base | options, lrs=DIAMETER_LRS)
 
 
-def variant(optimizer: str, **options: Any) -> Method:
+def variant(title: str, optimizer: str, **options: Any) -> Method:
     """One of `variants` at the same floor and passes."""
     return Method(
-        optimizer=optimizer, options=options | {"alignment": 0.65, "passes": 4}, lrs=DIAMETER_LRS
+        title=title,
+        optimizer=optimizer,
+        options=options | {"alignment": 0.65, "passes": 4},
+        lrs=DIAMETER_LRS,
     )
 
 
 METHODS: dict[str, Method] = {
-    "adamw_95": adamw(0.95),
-    "adamw_99": adamw(0.99),
-    "row_norm": Method(optimizer="RowNormM", lrs=ROW_LRS),
+    "adamw_95": adamw("AdamW, beta2 0.95", 0.95),
+    "adamw_99": adamw("AdamW, beta2 0.99", 0.99),
+    "row_norm": Method(title="Row normalisation", optimizer="RowNormM", lrs=ROW_LRS),
     "row_then_polar": Method(
-        optimizer="HybridPolarGradM", options={"order": "row_then_polar"}, lrs=HYBRID_LRS
+        title="Row-then-polar",
+        optimizer="HybridPolarGradM",
+        options={"order": "row_then_polar"},
+        lrs=HYBRID_LRS,
     ),
-    "muon": Method(optimizer="Muon", options={"weight_decay": 0.0}, lrs=ROW_LRS),
-    "sign": Method(optimizer="Signum", lrs=SIGN_LRS),
-    "right_polar": Method(optimizer="RightPolarGradM", lrs=POLAR_LRS),
-    "separation_65": separation(),
-    "separation_50": separation(alignment=0.5),
-    "separation_70": separation(alignment=0.7),
-    "separation_cosine_65": separation(measure="cosine"),
+    "muon": Method(title="Muon", optimizer="Muon", options={"weight_decay": 0.0}, lrs=ROW_LRS),
+    "sign": Method(title="Sign of the momentum", optimizer="Signum", lrs=SIGN_LRS),
+    "right_polar": Method(title="Right polar factor", optimizer="RightPolarGradM", lrs=POLAR_LRS),
+    "separation_65": separation("Row separation, floor 0.65"),
+    "separation_50": separation("Row separation, floor 0.5", alignment=0.5),
+    "separation_70": separation("Row separation, floor 0.7", alignment=0.7),
+    "separation_cosine_65": separation("Row separation, cosine 0.65", measure="cosine"),
     "steepest": Method(
+        title="Steepest step",
         optimizer="SteepestDescent",
         options={"passes": 2, "warm_start": True, "nesterov": False},
         lrs=DIAMETER_LRS,
     ),
     # decays of the averages and look-ahead tuned too, but in `normuon` (docs/lm_head.md)
-    "rowwise_adam_80": Method(optimizer="RowwiseAdam", options={"momentum": 0.8}, lrs=ROWWISE_LRS),
+    "rowwise_adam_80": Method(
+        title="Rowwise Adam", optimizer="RowwiseAdam", options={"momentum": 0.8}, lrs=ROWWISE_LRS
+    ),
     "adamw_look_ahead": Method(
+        title="AdamW with look-ahead",
         optimizer="NAdam",
         options={"betas": (0.8, 0.99), "eps": 1e-10, "decoupled_weight_decay": True},
         lrs=ADAMW_LRS,
     ),
     "muon_80": Method(
-        optimizer="Muon", options={"momentum": 0.8, "weight_decay": 0.0}, lrs=ROW_LRS
+        title="Muon, decay 0.8",
+        optimizer="Muon",
+        options={"momentum": 0.8, "weight_decay": 0.0},
+        lrs=ROW_LRS,
     ),
-    "normuon": Method(optimizer="NorMuon", lrs=NORMUON_LRS),
+    "normuon": Method(title="NorMuon", optimizer="NorMuon", lrs=NORMUON_LRS),
     "normuon_80": Method(
-        optimizer="NorMuon", options={"momentum": 0.8, "beta2": 0.999}, lrs=NORMUON_LRS
+        title="NorMuon, tuned decays",
+        optimizer="NorMuon",
+        options={"momentum": 0.8, "beta2": 0.999},
+        lrs=NORMUON_LRS,
     ),
     "row_then_polar_look_ahead": Method(
+        title="Row-then-polar with look-ahead",
         optimizer="HybridPolarGradM",
         options={"order": "row_then_polar", "momentum": 0.9, "nesterov": True},
         lrs=HYBRID_LRS,
     ),
     # the ablation: one part taken away or replaced
-    "row_norm_uncentred": Method(optimizer="RowNormM", options={"center": False}, lrs=ROW_LRS),
-    "row_norm_nesterov": Method(optimizer="RowNormM", options={"nesterov": True}, lrs=ROW_LRS),
-    "row_norm_90": Method(optimizer="RowNormM", options={"momentum": 0.9}, lrs=ROW_LRS),
+    "row_norm_uncentred": Method(
+        title="Row normalisation, not centred",
+        optimizer="RowNormM",
+        options={"center": False},
+        lrs=ROW_LRS,
+    ),
+    "row_norm_nesterov": Method(
+        title="Row normalisation with look-ahead",
+        optimizer="RowNormM",
+        options={"nesterov": True},
+        lrs=ROW_LRS,
+    ),
+    "row_norm_90": Method(
+        title="Row normalisation, decay 0.9",
+        optimizer="RowNormM",
+        options={"momentum": 0.9},
+        lrs=ROW_LRS,
+    ),
     "row_then_polar_90": Method(
+        title="Row-then-polar, decay 0.9",
         optimizer="HybridPolarGradM",
         options={"order": "row_then_polar", "momentum": 0.9},
         lrs=HYBRID_LRS,
     ),
-    "separation_90": separation(momentum=0.9),
-    "row_norm_diameter": Method(optimizer="RowNormDiameter", lrs=DIAMETER_LRS),
-    "row_norm_code": Method(optimizer="RowNormCode", options={"alignment": 0.65}, lrs=DIAMETER_LRS),
-    "separation_none": separation(alignment=1.0),
-    "separation_one_pass": separation(passes=1),
-    "separation_twelve_passes": separation(passes=12),
-    "separation_nesterov": separation(nesterov=True),
-    "separation_warm": separation(warm_start=True),
-    "separation_code_start": separation("CodeStart"),
-    "separation_heavy_rows": variant("HeavyRows", threshold=0.01),
-    "separation_right_polar": separation(precondition="right_polar"),
-    "separation_row_then_polar": separation(precondition="row_then_polar"),
-    "separation_rows_alike": variant("WeighedRows", power=0.0),
-    "separation_heavy_first": variant("WeighedRows", power=2.0),
-    "separation_signal": variant("SignalRows"),
-    "separation_hidden_metric": variant("HiddenMetric", damping=0.01),
-    "rowwise_adam_90": Method(optimizer="RowwiseAdam", options={"momentum": 0.9}, lrs=ROWWISE_LRS),
+    "separation_90": separation("Row separation, decay 0.9", momentum=0.9),
+    "row_norm_diameter": Method(
+        title="Row normalisation at diameter one", optimizer="RowNormDiameter", lrs=DIAMETER_LRS
+    ),
+    "row_norm_code": Method(
+        title="Row normalisation with a random code",
+        optimizer="RowNormCode",
+        options={"alignment": 0.65},
+        lrs=DIAMETER_LRS,
+    ),
+    "separation_none": separation("Row separation, floor 1", alignment=1.0),
+    "separation_one_pass": separation("Row separation, one pass", passes=1),
+    "separation_twelve_passes": separation("Row separation, twelve passes", passes=12),
+    "separation_nesterov": separation("Row separation with look-ahead", nesterov=True),
+    "separation_warm": separation("Row separation, warm start", warm_start=True),
+    "separation_code_start": separation("Row separation from a random code", "CodeStart"),
+    "separation_heavy_rows": variant(
+        "Row separation, heavy rows alone", "HeavyRows", threshold=0.01
+    ),
+    "separation_right_polar": separation(
+        "Row separation of the polar factor", precondition="right_polar"
+    ),
+    "separation_row_then_polar": separation(
+        "Row separation of row-then-polar", precondition="row_then_polar"
+    ),
+    "separation_rows_alike": variant("Row separation, all rows alike", "WeighedRows", power=0.0),
+    "separation_heavy_first": variant("Row separation, heavy rows first", "WeighedRows", power=2.0),
+    "separation_signal": variant("Row separation, rows by signal", "SignalRows"),
+    "separation_hidden_metric": variant(
+        "Row separation, hidden metric", "HiddenMetric", damping=0.01
+    ),
+    "rowwise_adam_90": Method(
+        title="Rowwise Adam, decay 0.9",
+        optimizer="RowwiseAdam",
+        options={"momentum": 0.9},
+        lrs=ROWWISE_LRS,
+    ),
     "rowwise_adam_rows": Method(
-        optimizer="RowwiseAdam", options={"momentum": 0.8, "polar": False}, lrs=ROWWISE_LRS
+        title="Rowwise Adam without the polar step",
+        optimizer="RowwiseAdam",
+        options={"momentum": 0.8, "polar": False},
+        lrs=ROWWISE_LRS,
     ),
     "rowwise_adam_plain": Method(
-        optimizer="RowwiseAdam", options={"momentum": 0.8, "nesterov": False}, lrs=ROWWISE_LRS
+        title="Rowwise Adam without look-ahead",
+        optimizer="RowwiseAdam",
+        options={"momentum": 0.8, "nesterov": False},
+        lrs=ROWWISE_LRS,
     ),
     "rowwise_adam_separated": Method(
-        optimizer="SeparatedRowwiseAdam", options={"floor": 0.95, "momentum": 0.8}, lrs=ROWWISE_LRS
+        title="Rowwise Adam, then separation",
+        optimizer="SeparatedRowwiseAdam",
+        options={"floor": 0.95, "momentum": 0.8},
+        lrs=ROWWISE_LRS,
     ),
     "rowwise_adam_cut": Method(
-        optimizer="CutRowwiseAdam", options={"cap": 2.0, "momentum": 0.8}, lrs=ROWWISE_LRS
+        title="Rowwise Adam, long rows cut",
+        optimizer="CutRowwiseAdam",
+        options={"cap": 2.0, "momentum": 0.8},
+        lrs=ROWWISE_LRS,
     ),
-    "separation_falling_floor": replace(separation(), schedule={"alignment": (0.7, 0.5)}),
-    "separation_rising_floor": replace(separation(), schedule={"alignment": (0.5, 0.7)}),
+    "separation_falling_floor": replace(
+        separation("Row separation, falling floor"), schedule={"alignment": (0.7, 0.5)}
+    ),
+    "separation_rising_floor": replace(
+        separation("Row separation, rising floor"), schedule={"alignment": (0.5, 0.7)}
+    ),
 }
 
 FIRST = ("adamw_95", "row_norm", "separation_65", "row_then_polar")

@@ -1,55 +1,28 @@
-"""The finished runs: one CSV row a run, and a JSON file each with its history.
+"""The finished runs: compressed JSON Lines, a file for each text, vocabulary size and width.
 
-    results/runs.csv, results/history/<key>.json, results/checkpoints/<key>.pt
+    results/<text>-<V>x<d>.jsonl.gz, results/checkpoints/<key>.pt
 
-A row is written after its history and before its checkpoint goes, whole or not at all, so a run is
-either in the table or goes on from its checkpoint.
+A line is a `Record`. Each is a gzip member of its own, put behind those before it, so that a file
+grows at its end only, `zcat` shows it, and git keeps the new lines alone. A file is replaced whole
+and before the run's checkpoint goes: a run is either in it or goes on from its checkpoint.
 """
 
-import csv
-import datetime
 import fcntl
-import json
+import gzip
 import os
-import platform
-import subprocess
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
-import torch
+from experiments.lm_head.config import Run
+from experiments.lm_head.record import Record
 
-from benchmarks.machine import cpu
-from experiments.lm_head.config import Run, Training
-from experiments.lm_head.diagnostics import BANDS
-from packing.report import rowsep_version
+SUFFIX = ".jsonl.gz"
 
-OUTCOME = ("val_loss", "bits_per_byte", "diverged", "seconds", "head_share")
-BAND_FIELDS = tuple(f"val_loss_top_{end:g}" for end in BANDS)
-"""Validation loss on targets of each frequency band, by the upper end of its share of tokens."""
-FIELDS = (
-    "key",
-    "name",
-    "optimizer",
-    "vocab",
-    "lr",
-    "seed",
-    *OUTCOME,
-    *BAND_FIELDS,
-    "options",
-    "schedule",
-    *(f.name for f in fields(Training) if f.name != "vocab"),
-    "corpus",
-    "rowsep",
-    "torch",
-    "python",
-    "machine",
-    "commit",
-    "date",
-    "command",
-)
+
+class ResultsError(ValueError):
+    """A file of results cannot be read or added to; the message says what to do."""
 
 
 class Results:
@@ -58,44 +31,55 @@ class Results:
     def __init__(self, folder: Path):
         """Use a folder, which is made when something is written."""
         self.folder = folder
-        self.table = folder / "runs.csv"
 
     def checkpoint(self, run: Run) -> Path:
         """Return the file for the state of a run in progress."""
         return self.folder / "checkpoints" / f"{run.key}.pt"
 
-    def rows(self) -> list[dict[str, str]]:
-        """Return the finished runs as the table has them, all values as text."""
-        if not self.table.exists():
-            return []
-        with self.table.open(newline="") as file:
-            return list(csv.DictReader(file))
+    def files(self) -> list[Path]:
+        """Return the files of finished runs, by name."""
+        return sorted(self.folder.glob(f"*{SUFFIX}"))
 
-    def add(self, run: Run, outcome: dict[str, Any], *, corpus: str, command: str) -> None:
-        """Write the history and the row of a finished run, then remove its checkpoint.
+    def records(self) -> list[Record]:
+        """Return the finished runs, file by file, in the order in which they were finished.
 
-        Args:
-            run: what was run.
-            outcome: from `train.train`.
-            corpus: digest of its text.
-            command: that repeats it.
+        Raises:
+            ResultsError: a file is cut short or damaged, holds what is no record or one of a
+                version that is not known, or a run is there twice.
         """
-        history = {"key": run.key, **run.settings(), **outcome["history"]}
-        _write(self.folder / "history" / f"{run.key}.json", json.dumps(_shortened(history)) + "\n")
-        settings = run.settings()
-        row = {
-            **settings,
-            "key": run.key,
-            "options": json.dumps(settings["options"]),
-            "schedule": json.dumps(settings["schedule"]),
-            **{name: _shortened(outcome[name]) for name in OUTCOME},
-            **dict(zip(BAND_FIELDS, _shortened(outcome["band_losses"]), strict=False)),
-            "corpus": corpus,
-            **provenance(),
-            "command": command,
-        }
-        _write_table(self.table, [*self.rows(), row])
-        self.checkpoint(run).unlink(missing_ok=True)
+        found: dict[str, Record] = {}
+        places: dict[str, Path] = {}
+        for path in self.files():
+            for number, line in enumerate(_lines(path), 1):
+                try:
+                    record = Record.read(line)
+                except ValueError as error:
+                    raise ResultsError(f"{path}, line {number}: {error}") from None
+                if record.key in found:
+                    raise ResultsError(
+                        f"{path}, line {number}: run {record.key} is in {places[record.key]} "
+                        "already; delete one of the two (gunzip, delete the line, gzip)"
+                    )
+                found[record.key], places[record.key] = record, path
+        return list(found.values())
+
+    def losses(self) -> dict[str, float]:
+        """Return the final loss of every finished run, nats a token, by key."""
+        return {record.key: record.val_loss for record in self.records()}
+
+    def add(self, record: Record) -> None:
+        """Write a finished run, then remove its checkpoint; to be called under `locked`.
+
+        Raises:
+            ResultsError: the run is there already, or a file cannot be read; nothing is changed.
+        """
+        if record.key in self.losses():
+            raise ResultsError(f"run {record.key} ({record.run.name}) is in {self.folder} already")
+        training = record.run.training
+        path = self.folder / f"{training.text}-{training.vocab}x{training.d}{SUFFIX}"
+        before = path.read_bytes() if path.exists() else b""
+        _replace(path, before + gzip.compress(record.line().encode() + b"\n", mtime=0))
+        self.checkpoint(record.run).unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -116,49 +100,30 @@ class Results:
             yield
 
 
-def provenance() -> dict[str, str]:
-    """Return versions, machine, commit (with "+" if files differ from it) and date."""
-    here = Path(__file__).parent
-    git = ["git", "-C", str(here)]
-    commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True)
-    changed = subprocess.run(
-        [*git, "status", "--porcelain", "--untracked-files=no", "--", ":/*.py"],
-        capture_output=True,
-    )
-    known = commit.returncode == 0
-    mark = "+" if changed.stdout.strip() else ""
-    return {
-        "rowsep": rowsep_version(),
-        "torch": str(torch.__version__),
-        "python": platform.python_version(),
-        "machine": cpu(),
-        "commit": commit.stdout.decode().strip() + mark if known else "unknown",
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-    }
+def _lines(path: Path) -> list[str]:
+    try:
+        text = gzip.decompress(path.read_bytes()).decode()
+        if text and not text.endswith("\n"):
+            raise EOFError("the last line has no end")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise ResultsError(
+            f"{path} is cut short or damaged ({error}): restore it, for instance with "
+            f"`git checkout -- {path}`"
+        ) from None
+    return text.split("\n")[:-1]
 
 
-def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
-    os.replace(partial, path)
-
-
-def _write(path: Path, content: str) -> None:
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that a kill, or a loss of power, leaves the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(content)
+    with partial.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(partial, path)
-
-
-def _shortened(value: Any) -> Any:
-    """The same with floats rounded to seven digits."""
-    if isinstance(value, float):
-        return float(f"{value:.7g}")
-    if isinstance(value, dict):
-        return {k: _shortened(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_shortened(v) for v in value]
-    return value
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # before the checkpoint goes
+    finally:
+        os.close(folder)

@@ -1,7 +1,8 @@
 """What is finished of the comparison, as a table for the terminal or for the docs.
 
 python -m experiments.lm_head.summary [--preset cpu] [--results FOLDER] [--markdown]
-python -m experiments.lm_head.summary --against METHOD [--preset cpu] [--results FOLDER]
+python -m experiments.lm_head.summary --against KEY [--preset cpu] [--results FOLDER]
+python -m experiments.lm_head.summary --keys [--preset cpu]
 """
 
 import math
@@ -20,17 +21,23 @@ from experiments.lm_head.comparison import (
     Line,
     differences,
     progress,
-    statements,
     summarise,
 )
-from experiments.lm_head.presets import PRESETS, Preset
-from experiments.lm_head.results import Results
+from experiments.lm_head.plan import cells
+from experiments.lm_head.presets import METHODS, PRESETS, Preset
+from experiments.lm_head.record import Record
+from experiments.lm_head.results import SUFFIX, Results, ResultsError
+from experiments.lm_head.statements import answer, statements
+
+LESS_ADAMW = "less the best AdamW's"
+LESS_ROW_NORM = "less row normalisation's"
 
 
 def markdown(lines: Sequence[Line]) -> str:
     """Return the comparison as a Markdown table, one row a method, with a line end."""
-    head = ("V", "method", "lr", "seeds", "loss", "bits per byte")
-    head += ("less AdamW's", "", "less row norm's", "", "time in the head")
+    head = ("V", "method", "learning rate", "seeds", "loss", "bits per byte")
+    head += (f"loss {LESS_ADAMW}", "verdict", f"loss {LESS_ROW_NORM}", "verdict")
+    head += ("time in the head",)
     rows = []
     for line in lines:
         cells_of_line = (
@@ -44,14 +51,20 @@ def markdown(lines: Sequence[Line]) -> str:
 
 
 def markdown_differences(lines: Sequence[Difference], reference: str) -> str:
-    """Return paired differences to one method as a Markdown table, with a line end."""
-    head = ("V", "method", "pairs", "loss", f"less {reference}'s", "")
-    rows = [
-        (str(one.vocab), one.name, str(one.interval.pairs), number(one.loss, ".4f"))
-        + _cell(one.interval)
-        for one in lines
-    ]
+    """Return paired differences to the method of a key as a Markdown table, with a line end."""
+    less = f"loss less that of {METHODS[reference].title}"
+    head = ("V", "method", "pairs", "loss", less, "verdict")
+    rows = []
+    for one in lines:
+        title, pairs = METHODS[one.name].title, str(one.interval.pairs)
+        rows.append((str(one.vocab), title, pairs, number(one.loss, ".4f"), *_cell(one.interval)))
     return markdown_table(head, rows)
+
+
+def markdown_keys(preset: Preset) -> str:
+    """Return the methods of a preset with the keys that commands take, as a Markdown table."""
+    names = dict.fromkeys(cell.name for cell in cells(preset))
+    return markdown_table(("method", "key"), [(METHODS[name].title, name) for name in names])
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -65,8 +78,10 @@ def show(lines: Sequence[Line], console: Console) -> None:
     """Print the comparison, a table for each vocabulary, within 80 columns; long names fold."""
     for vocab in dict.fromkeys(line.vocab for line in lines):
         table = Table(title=f"V = {vocab}", padding=(0, 0, 0, 1), box=box.SIMPLE_HEAD)
-        for header in ("method", "lr", "seeds", "loss", "less AdamW's", "less row norm's"):
-            table.add_column(header, no_wrap=header != "method", overflow="fold")
+        table.add_column("method", overflow="fold")
+        less = (LESS_ADAMW.replace("the ", "the\n"), LESS_ROW_NORM.replace("row ", "row\n"))
+        for header in ("learning\nrate", "seeds", "loss", *(f"loss {text}" for text in less)):
+            table.add_column(header, no_wrap=True)
         for line in lines:
             if line.vocab == vocab:
                 _, name, lr, seeds, loss, _ = _front(line)
@@ -84,53 +99,64 @@ def share(least: float, most: float) -> str:
 
 def main(
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "cpu",
-    results: Annotated[Path, typer.Option(help="folder of runs.csv")] = Path(__file__).parent
+    results: Annotated[Path, typer.Option(help="folder of the finished runs")] = Path(
+        __file__
+    ).parent
     / "results",
     as_markdown: Annotated[bool, typer.Option("--markdown", help="a table for the docs")] = False,
     against: Annotated[
-        str | None, typer.Option(help="a method: print the paired differences to it alone")
+        str | None, typer.Option(help="a method's key: print the paired differences to it alone")
     ] = None,
+    keys: Annotated[bool, typer.Option("--keys", help="print the keys of the methods")] = False,
 ) -> None:
     """Print the comparison of what is finished."""
-    chosen, rows = preset_with_runs(preset, results), Results(results).rows()
+    chosen, records = preset_with_runs(preset, results)
+    if keys:
+        print(markdown_keys(chosen), end="")
+        return
     if against is not None:
         try:
-            print(markdown_differences(differences(chosen, rows, against), against), end="")
+            print(markdown_differences(differences(chosen, records, against), against), end="")
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
         return
-    lines = summarise(chosen, rows)
-    if not any(one.lrs or one.seeds for one in progress(chosen, rows)):
+    lines = summarise(chosen, records)
+    if not any(one.lrs or one.seeds for one in progress(chosen, records)):
         raise typer.BadParameter(
-            f"none of the {len(rows)} runs in {results} is of preset {preset}: give the preset "
+            f"none of the {len(records)} runs in {results} is of preset {preset}: give the preset "
             f"that they are of, or run `python -m experiments.lm_head --preset {preset}`"
         )
     if as_markdown:
         print(markdown(lines))
     else:
         show(lines, Console())
-    for one in statements(chosen, rows):
+    print(answer(chosen, records))
+    for one in statements(chosen, records):
         print(f"- V = {one.vocab}: {one.text}")
 
 
-def preset_with_runs(name: str, results: Path) -> Preset:
-    """Return a preset by its name, if a folder has runs.
+def preset_with_runs(name: str, results: Path) -> tuple[Preset, list[Record]]:
+    """Return a preset by its name and the finished runs of a folder.
 
     Raises:
-        typer.BadParameter: there is no such preset, or no table in the folder.
+        typer.BadParameter: there is no such preset, or no file of runs that can be read.
     """
     if name not in PRESETS:
         raise typer.BadParameter(f"preset is {name!r}, expected one of {', '.join(PRESETS)}")
-    if not (results / "runs.csv").exists():
-        raise typer.BadParameter(f"no runs.csv in {results}: give the folder of --results")
-    return PRESETS[name]
+    store = Results(results)
+    if not store.files():
+        raise typer.BadParameter(f"no *{SUFFIX} in {results}: give the folder of --results")
+    try:
+        return PRESETS[name], store.records()
+    except ResultsError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _front(line: Line) -> tuple[str, ...]:
     """What stands in front of the comparisons."""
     lr = "" if line.lr is None else f"{line.lr:g}{' (edge)' if line.edge else ''}"
     loss, bits = number(line.loss, ".4f"), number(line.bits_per_byte, ".4f")
-    return str(line.vocab), line.name, lr, str(line.seeds), loss, bits
+    return str(line.vocab), METHODS[line.name].title, lr, str(line.seeds), loss, bits
 
 
 def number(value: float, form: str) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from experiments.lm_head.presets import PRESETS
+from experiments.lm_head.results import ResultsError
 from experiments.report.head import MissingResultsError
 from experiments.report.page import write
 
@@ -17,14 +18,14 @@ def main(
         "rowsep-report/report.html"
     ),
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "cpu",
-    results: Annotated[Path, typer.Option(help="folder of runs.csv")] = RESULTS,
+    results: Annotated[Path, typer.Option(help="folder of the finished runs")] = RESULTS,
 ) -> None:
     """Write one HTML page of all results, which needs nothing but a browser."""
     if preset not in PRESETS:
         _fail(f"preset is {preset!r}, expected one of {', '.join(PRESETS)}")
     try:
         write(output, PRESETS[preset], preset, results)
-    except (MissingResultsError, OSError) as error:
+    except (MissingResultsError, ResultsError, OSError) as error:
         _fail(str(error))
     typer.echo(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB): open it in a browser")
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from experiments.report.style import GREY, PALETTE, SYMBOLS, figure
+from experiments.report.marks import COLOURS, SHOWN_FIRST, mark
+from experiments.report.style import GREY, figure
 from experiments.table import read
 from packing.bounds import rho_upper_bound
 from packing.records import records
@@ -120,7 +121,7 @@ def minimal_diameter() -> go.Figure:
     made = figure("points n", "1/rho: largest over smallest distance")
     for index, dim in enumerate(DIMS):
         table = records(dim)
-        colour = PALETTE[(0, 2, 7, 11)[index]]
+        colour = COLOURS[index]
         ns = [one.n for one in table]
         made.add_trace(
             go.Scatter(
@@ -172,14 +173,15 @@ def _tradeoff(lines: Mapping[str, Rows]) -> go.Figure | None:
 def _trace(
     name: str, index: int, x: Sequence, y: Sequence, *, mode: str, text: Sequence[str] = ()
 ) -> go.Scatter:
-    colour = PALETTE[(0, 2, 7, 11, 6, 8, 10, 4, 3, 1, 9, 5)[index % len(PALETTE)]]
+    its = mark(index)
     return go.Scatter(
         x=x,
         y=y,
         name=name,
         mode=mode,
-        line={"color": colour, "width": 1.6},
-        marker={"color": colour, "symbol": SYMBOLS[index % len(SYMBOLS)], "size": 8},
+        line={"color": its.colour, "dash": its.dash, "width": 1.6},
+        marker={"color": its.colour, "symbol": its.symbol, "size": 8},
+        visible=True if index < SHOWN_FIRST else "legendonly",
         text=text,
         hovertemplate="%{y:.4f} at %{x:.4g} %{text}<extra>" + name + "</extra>",
     )

@@ -16,10 +16,10 @@ import typer
 
 from experiments.lm_head.comparison import mean
 from experiments.lm_head.diagnostics import BANDS
-from experiments.lm_head.presets import PRESETS
-from experiments.lm_head.results import BAND_FIELDS
+from experiments.lm_head.presets import METHODS, PRESETS
+from experiments.lm_head.record import Record
 from experiments.lm_head.summary import markdown_table, number, preset_with_runs
-from experiments.report.head import Experiment, MissingResultsError, Shown
+from experiments.report.head import Experiment, Shown
 
 
 class Details(NamedTuple):
@@ -45,15 +45,11 @@ class Details(NamedTuple):
 
 
 def details(experiment: Experiment) -> list[Details]:
-    """Return a line for every method that has a finished seed, lowest loss first.
-
-    Raises:
-        MissingResultsError: the history of a run is missing.
-    """
+    """Return a line for every method that has a finished seed, lowest loss first."""
     found = []
     for vocab in experiment.vocabs:
         final = [one for one in experiment.shown(vocab) if one.final]
-        found += [_details(experiment, vocab, one) for one in sorted(final, key=lambda x: x.loss)]
+        found += [_details(vocab, one) for one in sorted(final, key=lambda x: x.loss)]
     return found
 
 
@@ -63,7 +59,12 @@ def markdown(lines: Sequence[Details]) -> str:
     head += ["log-odds", "of the bound"]
     rows = []
     for one in lines:
-        row = [str(one.vocab), one.name, str(one.seeds), *(number(x, ".3f") for x in one.bands)]
+        row = [
+            str(one.vocab),
+            METHODS[one.name].title,
+            str(one.seeds),
+            *(number(x, ".3f") for x in one.bands),
+        ]
         row += [number(one.rho, ".1g"), number(one.alignment, ".2f"), number(one.rank, ".1f")]
         row += [number(one.logits, ".2f"), number(one.log_odds, ".2f"), number(one.of_bound, ".2f")]
         rows.append(row)
@@ -71,27 +72,23 @@ def markdown(lines: Sequence[Details]) -> str:
 
 
 def bound_sentence(experiment: Experiment) -> str:
-    """Say how near its bound the change of the log-odds came, over all runs of the preset.
-
-    Raises:
-        MissingResultsError: the history of a run is missing.
-    """
-    rows = experiment.used_rows()
-    shares = log_odds_shares(experiment.history(row) for row in rows)
+    """Say how near its bound the change of the log-odds came, over all runs of the preset."""
+    runs = experiment.used()
+    shares = log_odds_shares(runs)
     if not shares:
-        return f"No log-odds were logged in {len(rows)} runs."
+        return f"No log-odds were logged in {len(runs)} runs."
     return (
-        f"In {len(shares)} logged steps of {len(rows)} runs no token pair's log-odds changed by "
+        f"In {len(shares)} logged steps of {len(runs)} runs no token pair's log-odds changed by "
         f"more than {math.ceil(1000 * max(shares)) / 1000:.3f} of the bound."
     )
 
 
-def log_odds_shares(histories: Iterable[dict[str, Any]]) -> list[float]:
+def log_odds_shares(runs: Iterable[Record]) -> list[float]:
     """Return the realised largest change of a log-odds over its bound, for every logged step."""
     return [
         measure["log_odds"] / measure["log_odds_bound"]
-        for history in histories
-        for measure in history.get("measures", [])
+        for run in runs
+        for measure in run.history["measures"]
         if measure.get("log_odds_bound") and "log_odds" in measure
     ]
 
@@ -102,18 +99,19 @@ def band_titles() -> list[str]:
     return [f"top {100 * BANDS[0]:g} %", *middle, "rarest"]
 
 
-def _details(experiment: Experiment, vocab: int, one: Shown) -> Details:
-    rows = list(one.runs.values())
-    histories = [experiment.history(row) for row in rows]
-    measures = [measure for history in histories for measure in history.get("measures", [])]
-    last = [history["measures"][-1] for history in histories if history.get("measures")]
-    shares = log_odds_shares(histories)
+def _details(vocab: int, one: Shown) -> Details:
+    runs = list(one.runs.values())
+    measured = [run.history["measures"] for run in runs if run.history["measures"]]
+    measures = [measure for each in measured for measure in each]
+    last = [each[-1] for each in measured]
+    shares = log_odds_shares(runs)
     return Details(
         vocab=vocab,
         name=one.name,
-        seeds=len(rows),
+        seeds=len(runs),
         bands=tuple(
-            mean(float(row[band]) for row in rows if row.get(band)) for band in BAND_FIELDS
+            mean(run.band_losses[band] for run in runs if run.band_losses)
+            for band in range(len(BANDS))
         ),
         rho=_median(measures, "rho"),
         alignment=_median(measures, "alignment"),
@@ -131,23 +129,22 @@ def _median(measures: Sequence[dict[str, Any]], name: str) -> float:
 
 def main(
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "cpu",
-    results: Annotated[Path, typer.Option(help="folder of runs.csv")] = Path(__file__).parent.parent
+    results: Annotated[Path, typer.Option(help="folder of the finished runs")] = Path(
+        __file__
+    ).parent.parent
     / "lm_head"
     / "results",
 ) -> None:
     """Print the details of what is finished."""
-    experiment = Experiment(preset_with_runs(preset, results), results)
-    try:
-        lines = details(experiment)
-        if not lines:
-            raise MissingResultsError(
-                f"{results} has no finished seed of preset {preset}: give the preset that its runs "
-                f"are of, or run `python -m experiments.lm_head --preset {preset}`"
-            )
-        print(markdown(lines))
-        print(bound_sentence(experiment))
-    except MissingResultsError as error:
-        raise typer.BadParameter(str(error)) from None
+    experiment = Experiment(*preset_with_runs(preset, results))
+    lines = details(experiment)
+    if not lines:
+        raise typer.BadParameter(
+            f"{results} has no finished seed of preset {preset}: give the preset that its runs "
+            f"are of, or run `python -m experiments.lm_head --preset {preset}`"
+        )
+    print(markdown(lines))
+    print(bound_sentence(experiment))
 
 
 if __name__ == "__main__":

@@ -5,37 +5,41 @@ All return None if there is nothing to draw yet.
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from textwrap import wrap
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from experiments.lm_head.comparison import Line, mean, paired_interval
+from experiments.lm_head.comparison import Interval, Line, mean, paired_interval
 from experiments.lm_head.diagnostics import BANDS
-from experiments.lm_head.results import BAND_FIELDS
+from experiments.lm_head.presets import METHODS
 from experiments.report.details import band_titles
 from experiments.report.head import Experiment, Shown, curve
-from experiments.report.style import GREY, figure, look, trace
+from experiments.report.marks import Mark
+from experiments.report.style import GREY, figure, trace
+
+ROW_HEIGHT = 44
+"""Pixels of a line of the leaderboard, which the page gives to those that are shown."""
 
 
-def intervals(lines: Sequence[Line]) -> go.Figure | None:
-    """Draw the loss less AdamW's with its interval for the lines of one vocabulary."""
+def intervals(experiment: Experiment, lines: Sequence[Line]) -> go.Figure | None:
+    """Draw the loss less the best AdamW's with its interval for the lines of one vocabulary."""
     drawn = [
         line for line in lines if line.to_adamw.pairs > 1 and math.isfinite(line.to_adamw.mean)
     ]
     if not drawn:
         return None
-    made = figure("less AdamW's, nats", "", height=110 + 30 * len(drawn))
+    made = figure("loss less the best AdamW's, nats", "", height=110, meta={"row": ROW_HEIGHT})
     made.update_yaxes(autorange="reversed", showgrid=False)
-    made.update_layout(margin_l=130)
     for line in drawn:
         one = line.to_adamw
         made.add_trace(
             trace(
                 line.name,
+                experiment.marks[line.name],
                 mode="markers",
                 x=[one.mean],
-                y=[line.name],
+                y=["<br>".join(wrap(METHODS[line.name].title, 18, break_on_hyphens=False))],
                 error_x={"type": "data", "array": [one.high - one.mean], "thickness": 1.8},
                 hovertemplate=f"{one.mean:+.4f} [{one.low:+.4f}, {one.high:+.4f}], "
                 f"{one.pairs} seeds: {one.verdict}",
@@ -49,10 +53,11 @@ def curves(experiment: Experiment, vocab: int) -> go.Figure | None:
     """Draw the validation loss on the way, mean over the seeds."""
     made = figure("step", "loss, nats a token")
     for one in experiment.shown(vocab):
-        found = curve([experiment.history(row) for row in one.runs.values()], "evaluations")
+        found = curve([record.history for record in one.runs.values()], "evaluations")
         made.add_trace(
             trace(
                 one.name,
+                experiment.marks[one.name],
                 dashed=not one.final,
                 x=list(found),
                 y=list(found.values()),
@@ -66,7 +71,7 @@ def curves(experiment: Experiment, vocab: int) -> go.Figure | None:
 def differences(
     experiment: Experiment, vocab: int, part: str = "train", band: int | None = None
 ) -> go.Figure | None:
-    """Draw a loss on the way less AdamW's, mean over the seeds that both have.
+    """Draw a loss on the way less the best AdamW's, mean over the seeds that both have.
 
     Args:
         experiment: its runs.
@@ -77,13 +82,13 @@ def differences(
     adamw = experiment.adamw(vocab)
     if adamw is None:
         return None
-    made = figure("step", "loss less AdamW's, nats")
-    references = {seed: experiment.history(row) for seed, row in adamw.runs.items()}
+    made = figure("step", "loss less the best AdamW's, nats")
+    references = {seed: record.history for seed, record in adamw.runs.items()}
     for one in experiment.shown(vocab):
         seeds = sorted(one.runs.keys() & references.keys())
         if not seeds or one is adamw:
             continue
-        mine = curve([experiment.history(one.runs[seed]) for seed in seeds], part, band)
+        mine = curve([one.runs[seed].history for seed in seeds], part, band)
         theirs = curve([references[seed] for seed in seeds], part, band)
         steps = [step for step in mine if step in theirs]
         if not steps:
@@ -91,8 +96,8 @@ def differences(
         made.add_trace(
             trace(
                 one.name,
+                experiment.marks[one.name],
                 dashed=not one.final,
-                mode="lines" if part == "train" else "lines+markers",
                 x=steps,
                 y=[mine[step] - theirs[step] for step in steps],
                 hovertemplate="%{y:+.4f}<extra>" + one.label + "</extra>",
@@ -105,7 +110,7 @@ def differences(
 
 
 def rare(experiment: Experiment, vocab: int) -> go.Figure | None:
-    """Draw the validation loss on the rarest tokens on the way, less AdamW's."""
+    """Draw the validation loss on the rarest tokens on the way, less the best AdamW's."""
     return differences(experiment, vocab, "evaluations", len(BANDS) - 1)
 
 
@@ -118,18 +123,19 @@ def sensitivity(experiment: Experiment, vocab: int) -> go.Figure | None:
         ticktext=[f"1/{2**-k}" if k < 0 else str(2**k) for k in range(-6, 7)],
     )
     for one in experiment.shown(vocab):
-        rows = [row for row in one.tried if math.isfinite(float(row["val_loss"]))]
-        if not rows:
+        finite = [record for record in one.tried if math.isfinite(record.val_loss)]
+        if not finite:
             continue
-        best = min(rows, key=lambda row: float(row["val_loss"]))
+        best = min(finite, key=lambda record: record.val_loss)
         made.add_trace(
             trace(
                 one.name,
+                experiment.marks[one.name],
                 dashed=not one.swept,
-                x=[float(row["lr"]) / float(best["lr"]) for row in rows],
-                y=[float(row["val_loss"]) for row in rows],
-                text=[f"lr {float(row['lr']):g}" for row in rows],
-                hovertemplate="%{y:.4f} at %{text}<extra>" + one.name + "</extra>",
+                x=[record.run.lr / best.run.lr for record in finite],
+                y=[record.val_loss for record in finite],
+                text=[f"lr {record.run.lr:g}" for record in finite],
+                hovertemplate="%{y:.4f} at %{text}<extra>" + one.label + "</extra>",
             )
         )
     return _unless_empty(made)
@@ -144,9 +150,7 @@ def separation(experiment: Experiment, vocab: int) -> go.Figure | None:
     made.update_xaxes(rangemode="tozero", nticks=4)
     for one in experiment.shown(vocab):
         measures = [
-            measure
-            for row in one.runs.values()
-            for measure in experiment.history(row).get("measures", [])
+            measure for record in one.runs.values() for measure in record.history["measures"]
         ]
         if not measures or not math.isfinite(one.loss):
             continue
@@ -154,19 +158,19 @@ def separation(experiment: Experiment, vocab: int) -> go.Figure | None:
         alignment = mean(measure["alignment"] for measure in measures)
         told = f"loss {one.loss:.4f}, rho {rho:.3f}, alignment {alignment:.3f}"
         for column, x in enumerate((rho, alignment), 1):
-            made.add_trace(_point(one, x, told), row=1, col=column)
+            made.add_trace(_point(one, experiment.marks[one.name], x, told), row=1, col=column)
     return _unless_empty(made)
 
 
 def frequencies(experiment: Experiment, vocab: int) -> go.Figure | None:
-    """Draw the loss less AdamW's by frequency of the target, with intervals over the seeds."""
+    """Draw the loss less the best AdamW's by frequency of the target, with intervals."""
     adamw = experiment.adamw(vocab)
     if adamw is None:
         return None
-    made = figure("", "loss less AdamW's, nats")
+    made = figure("", "loss less the best AdamW's, nats")
     others = [one for one in experiment.shown(vocab) if one is not adamw]
     for index, one in enumerate(others):
-        found = [_band_interval(one, adamw, field) for field in BAND_FIELDS]
+        found = [_band_interval(one, adamw, band) for band in range(len(BANDS))]
         kept = [(i, interval) for i, interval in enumerate(found) if interval.pairs > 0]
         if not kept:
             continue
@@ -175,6 +179,7 @@ def frequencies(experiment: Experiment, vocab: int) -> go.Figure | None:
         made.add_trace(
             trace(
                 one.name,
+                experiment.marks[one.name],
                 mode="markers",
                 x=[i + shift for i, _ in kept],
                 y=[interval.mean for _, interval in kept],
@@ -195,15 +200,13 @@ def frequencies(experiment: Experiment, vocab: int) -> go.Figure | None:
     return _unless_empty(made)
 
 
-def _band_interval(one: Shown, other: Shown, field: str) -> Any:
-    seeds = [
-        seed
+def _band_interval(one: Shown, other: Shown, band: int) -> Interval:
+    """The loss on one of `diagnostics.BANDS` less another method's; diverged runs have none."""
+    both = [
+        (one.runs[seed].band_losses, other.runs[seed].band_losses)
         for seed in sorted(one.runs.keys() & other.runs.keys())
-        if one.runs[seed].get(field) and other.runs[seed].get(field)
     ]
-    return paired_interval(
-        [float(one.runs[seed][field]) - float(other.runs[seed][field]) for seed in seeds]
-    )
+    return paired_interval([mine[band] - theirs[band] for mine, theirs in both if mine and theirs])
 
 
 def _late_range(made: go.Figure) -> list[float] | None:
@@ -218,25 +221,19 @@ def _late_range(made: go.Figure) -> list[float] | None:
     return [low - room, high + room]
 
 
-def _point(one: Shown, x: float, told: str) -> go.Scatter:
-    its = look(one.name)
-    drawn = its["symbol"] if one.final else f"{its['symbol']}-open"
-    return go.Scatter(
+def _point(one: Shown, its: Mark, x: float, told: str) -> go.Scatter:
+    drawn = trace(
+        one.name,
+        its,
+        mode="markers",
         x=[x],
         y=[one.loss],
-        name=one.name,
-        meta=one.name,
-        mode="markers",
-        marker={
-            "color": its["colour"],
-            "symbol": drawn,
-            "size": 10,
-            "line": {"width": 1.5, "color": its["colour"]},
-        },
         cliponaxis=False,
-        showlegend=False,
         hovertemplate=told + "<extra>" + one.label + "</extra>",
     )
+    symbol = its.symbol if one.final else f"{its.symbol}-open"
+    drawn.update(marker={"symbol": symbol, "size": 10, "line": {"width": 1.5, "color": its.colour}})
+    return drawn
 
 
 def _unless_empty(made: go.Figure) -> go.Figure | None:

@@ -12,12 +12,14 @@ import plotly.graph_objects as go
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from experiments.lm_head import comparison, summary
+from experiments.lm_head import comparison, statements, summary
 from experiments.lm_head.diagnostics import BANDS
-from experiments.lm_head.presets import Preset
+from experiments.lm_head.presets import METHODS, Preset
+from experiments.lm_head.results import Results
 from experiments.report import committed, head_figures
 from experiments.report.head import Experiment, MissingResultsError
-from experiments.report.style import BACKGROUNDS, GRID, INK, look, templates
+from experiments.report.marks import SHOWN_FIRST
+from experiments.report.style import BACKGROUNDS, GRID, INK, templates
 from experiments.table import read
 from packing.report import rowsep_version
 
@@ -43,7 +45,8 @@ def write(output: Path, preset: Preset, preset_name: str, results: Path) -> None
     """Write the page to a file, whose folder is made.
 
     Raises:
-        MissingResultsError: no run of the preset is finished, or a history is missing.
+        MissingResultsError: no run of the preset is finished.
+        ResultsError: a file of runs cannot be read.
         OSError: the file cannot be written.
     """
     html = build(preset, preset_name, results)
@@ -57,23 +60,24 @@ def build(preset: Preset, preset_name: str, results: Path) -> str:
     Args:
         preset: the rules of the head experiment.
         preset_name: of it, for the command.
-        results: folder of its runs.csv.
+        results: folder of its runs.
 
     Raises:
-        MissingResultsError: no run of the preset is finished, or a history is missing.
+        MissingResultsError: no run of the preset is finished.
+        ResultsError: a file of runs cannot be read.
     """
-    experiment = Experiment(preset, results)
-    used = experiment.used_rows()
+    experiment = Experiment(preset, Results(results).records())
+    used = experiment.used()
     if not used:
         raise MissingResultsError(
             f"{results} has no finished run of preset {preset_name}: run "
             f"`python -m experiments.lm_head --preset {preset_name}` first, or name another "
             "folder with --results"
         )
-    command = " ; ".join(sorted({row["command"] for row in used}))
-    dates = sorted({row["date"] for row in used})
+    command = " ; ".join(sorted({run.command for run in used}))
+    dates = sorted({run.date for run in used})
     date = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    lines = comparison.summarise(preset, experiment.rows)
+    lines = comparison.summarise(preset, experiment.records)
     sections = _head_sections(experiment, lines, command, date) + _committed_sections()
     figures = {
         one.id: {key: _json(made) for key, made in one.figures.items() if made is not None}
@@ -88,10 +92,18 @@ def build(preset: Preset, preset_name: str, results: Path) -> str:
     )
     return environment.get_template("template.html").render(
         plotly_js=get_plotlyjs(),
-        data=_embedded({"figures": figures, "templates": templates()}),
+        data=_embedded(
+            {
+                "figures": figures,
+                "templates": templates(),
+                "methods": list(experiment.marks),
+                "shownFirst": SHOWN_FIRST,
+            }
+        ),
         sections=sections,
         board=_board(experiment, lines),
-        statements=comparison.statements(preset, experiment.rows),
+        answer=statements.answer(preset, experiment.records),
+        statements=statements.statements(preset, experiment.records),
         legend=_legend(experiment),
         vocabs={vocab: bool(experiment.shown(vocab)) for vocab in experiment.vocabs},
         colours={"background": BACKGROUNDS, "ink": INK, "grid": GRID},
@@ -104,12 +116,16 @@ def build(preset: Preset, preset_name: str, results: Path) -> str:
 
 
 def _legend(experiment: Experiment) -> list[dict[str, Any]]:
-    """Every method that is shown, with the vocabulary sizes where it is."""
+    """Every method that has a run, with the vocabulary sizes where it has."""
     where: dict[str, list[int]] = {}
     for vocab in experiment.vocabs:
         for one in experiment.shown(vocab):
             where.setdefault(one.name, []).append(vocab)
-    return [{**look(name), "name": name, "vocabs": vocabs} for name, vocabs in where.items()]
+    return [
+        {"name": name, "title": METHODS[name].title, "mark": its, "vocabs": where[name]}
+        for name, its in experiment.marks.items()
+        if name in where
+    ]
 
 
 def _head_sections(
@@ -122,7 +138,7 @@ def _head_sections(
         return Section(id, title, reading, command, date, figures)
 
     def intervals(_: Experiment, vocab: int) -> go.Figure | None:
-        return head_figures.intervals([line for line in lines if line.vocab == vocab])
+        return head_figures.intervals(experiment, [line for line in lines if line.vocab == vocab])
 
     return [
         section(
@@ -164,16 +180,17 @@ def _head_sections(
         section(
             "frequency",
             "Loss by token frequency",
-            "Final loss less AdamW's on targets by their frequency rank in the vocabulary, with "
-            "95 % intervals where there are several seeds: below zero is better on these tokens.",
+            "Final loss less the best AdamW's on targets by their frequency rank in the "
+            "vocabulary, with 95 % intervals where there are several seeds: below zero is better "
+            "on these tokens.",
             head_figures.frequencies,
         ),
         section(
             "rare",
             "Rare tokens while training",
             f"Loss on the first validation tokens, those of the rarest {1 - BANDS[-2]:.0%} of the "
-            "vocabulary alone, less AdamW's on the same seeds: below zero is better; few tokens, "
-            "so noisy.",
+            "vocabulary alone, less the best AdamW's on the same seeds: below zero is better; few "
+            "tokens, so noisy.",
             head_figures.rare,
         ),
     ]
@@ -240,10 +257,15 @@ def _board(experiment: Experiment, lines: list[comparison.Line]) -> list[dict[st
     """The rows of the leaderboard: every method of the preset, begun or not."""
     by_name = {(line.vocab, line.name): line for line in lines}
     ranked = {key: rank for rank, key in enumerate(by_name)}
-    states = comparison.progress(experiment.preset, experiment.rows)
+    states = comparison.progress(experiment.preset, experiment.records)
     states.sort(key=lambda one: (one.vocab, ranked.get((one.vocab, one.name), len(ranked))))
     return [
-        {"progress": one, "look": look(one.name), **_cells(by_name.get((one.vocab, one.name)))}
+        {
+            "progress": one,
+            "title": METHODS[one.name].title,
+            "mark": experiment.marks[one.name],
+            **_cells(by_name.get((one.vocab, one.name))),
+        }
         for one in states
     ]
 

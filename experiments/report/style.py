@@ -1,63 +1,36 @@
-"""Colours and the two plotly templates; a method looks the same in every figure.
-
-Each colour has a contrast of at least 3 to 1 to both backgrounds (WCAG 2.2, 1.4.11).
-"""
+"""The traces of methods, and the plotly template of each theme."""
 
 from typing import Any
 
 import plotly.graph_objects as go
 
 from experiments.lm_head.presets import METHODS
+from experiments.report.marks import Mark
 
 BACKGROUNDS = {"light": "#ffffff", "dark": "#15181d"}
 INK = {"light": "#22262d", "dark": "#dfe3ea"}
 GRID = {"light": "#e4e7ec", "dark": "#2d323b"}
 GREY = "#858d99"
-PALETTE = (
-    "#2f7de1",
-    "#7a6ff0",
-    "#d9730d",
-    "#a0714f",
-    "#8a9020",
-    "#7f8896",
-    "#d45fa8",
-    "#1f9d57",
-    "#1b98a6",
-    "#69a31c",
-    "#a85fd6",
-    "#db4250",
-)
-"""For methods in the order of their table; a dozen to a dash of `DASHES`."""
-DASHES = ("solid", "dash", "longdash", "dashdot")
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 
 
-def look(name: str) -> dict[str, Any]:
-    """Return colour, dash and marker symbol of a method."""
-    index = list(METHODS).index(name)
-    return {
-        "colour": PALETTE[index % len(PALETTE)],
-        "dash": DASHES[index // len(PALETTE)],
-        "symbol": SYMBOLS[index % len(SYMBOLS)],
-    }
-
-
-def trace(name: str, *, dashed: bool = False, mode: str = "lines+markers", **values: Any) -> Any:
+def trace(
+    name: str, its: Mark, *, dashed: bool = False, mode: str = "lines+markers", **values: Any
+) -> go.Scatter:
     """Return the scatter trace of a method, which the page's legend shows and hides.
 
     Args:
-        name: of the method.
-        dashed: draw a broken line, for what is not final.
+        name: key of the method.
+        its: mark.
+        dashed: draw a dotted line, for what is not final.
         mode: of plotly.
         values: of `plotly.graph_objects.Scatter`.
     """
-    its = look(name)
     return go.Scatter(
-        name=name,
+        name=METHODS[name].title,
         meta=name,
         mode=mode,
-        line={"color": its["colour"], "dash": "dot" if dashed else its["dash"], "width": 1.8},
-        marker={"color": its["colour"], "symbol": its["symbol"], "size": 7},
+        line={"color": its.colour, "dash": "dot" if dashed else its.dash, "width": 1.8},
+        marker={"color": its.colour, "symbol": its.symbol, "size": 8, "maxdisplayed": 12},
         showlegend=False,
         **values,
     )
