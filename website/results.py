@@ -8,7 +8,6 @@ import io
 import re
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -17,10 +16,12 @@ from benchmarks import show as benchmarks
 from experiments.codes import front, polish, random_start
 from experiments.codes import show as codes
 from experiments.codes.table import RESULTS as BEST_CODE
+from experiments.lm_head import show as heads
 from experiments.lm_head import summary
-from experiments.lm_head.comparison import differences, statements, summarise
-from experiments.lm_head.presets import PRESETS
-from experiments.lm_head.results import Results
+from experiments.lm_head.comparison import differences, summarise
+from experiments.lm_head.presets import Preset
+from experiments.lm_head.record import Record
+from experiments.lm_head.statements import answer, statements
 from experiments.minimal_diameter import show as minimal_diameter
 from experiments.packing_quality import show as quality
 from experiments.packing_quality.run import RESULTS as QUALITY
@@ -34,7 +35,6 @@ from experiments.steepest.run import RESULTS as STEEPEST
 from experiments.table import read
 from website import command
 
-RUNS = Path(summary.__file__).parent / "results"
 ASKED = re.compile(r"^<!-- results: (\S+) -->$", re.MULTILINE)
 TABLE = re.compile(r"(?<=\n\n)\||(?<=^\n)\|")
 SPACES = {2: "The plane", 3: "Space"}
@@ -78,19 +78,22 @@ def _minimal_diameter() -> str:
     return "\n".join(made)
 
 
+@cache
+def _runs(preset: str) -> tuple[Preset, list[Record]]:
+    return summary.preset_with_runs(preset, heads.RESULTS)
+
+
 def _comparison(preset: str) -> str:
-    chosen, rows = PRESETS[preset], Results(RUNS).rows()
-    said = (f"- V = {one.vocab}: {one.text}" for one in statements(chosen, rows))
-    return summary.markdown(summarise(chosen, rows)) + "\n" + "\n".join(said)
+    said = (f"- V = {one.vocab}: {one.text}" for one in statements(*_runs(preset)))
+    return summary.markdown(summarise(*_runs(preset))) + "\n" + "\n".join(said)
 
 
 def _differences(preset: str, reference: str) -> str:
-    found = differences(PRESETS[preset], Results(RUNS).rows(), reference)
-    return summary.markdown_differences(found, reference)
+    return summary.markdown_differences(differences(*_runs(preset), reference), reference)
 
 
 def _details(preset: str) -> str:
-    experiment = Experiment(PRESETS[preset], RUNS)
+    experiment = Experiment(*_runs(preset))
     lines = details.markdown(details.details(experiment))
     return f"{lines}\n{details.bound_sentence(experiment)}"
 
@@ -112,10 +115,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "benchmarks-pairs": lambda: benchmarks.pairs(benchmarks.read("pairs")),
     "benchmarks-large": lambda: benchmarks.large(benchmarks.read("large")),
     "benchmarks-optimizers": lambda: benchmarks.optimizers(benchmarks.read("optimizers")),
+    "heads-answer": lambda: f"**Answer.** {answer(*_runs('cpu'))}",
     "heads-cpu": partial(_comparison, "cpu"),
     "heads-cpu-details": partial(_details, "cpu"),
     "heads-ablation": partial(_comparison, "ablation"),
     "heads-ablation-details": partial(_details, "ablation"),
+    "heads-ablation-rowwise": partial(_differences, "ablation", "rowwise_adam_80"),
     "heads-ablation-separation": partial(_differences, "ablation", "separation_65"),
 }
 FIGURES: dict[str, Callable[[], Figure]] = {
@@ -123,4 +128,5 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "quality": lambda: quality.heat_map(read(QUALITY)),
     "fronts": lambda: quality.fronts(read(front.RESULTS)),
     "minimal-diameter": minimal_diameter.panels,
+    "heads": lambda: heads.intervals(summarise(*_runs("cpu"))),
 }
