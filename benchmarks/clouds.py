@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from packing.pairs import extremes, forces
-from packing.solvers.projected_gradient import hinge
+from rowsep.packing.pairs import extremes, forces
+from rowsep.packing.solvers.projected_gradient import hinge
 
 CACHE = Path(".cache") / "benchmarks"
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch.nn import Parameter
 
-import optim
+from rowsep import optim
 
 OPTIMISERS: dict[str, Callable[[list[Parameter]], torch.optim.Optimizer]] = {
     "AdamW (torch)": torch.optim.AdamW,

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from packing.pairs import Forces
-from packing.solvers.geometry import Shell
-from packing.solvers.projected_gradient import ProjectedGradient
-from packing.solvers.separation import Agreement, Limits, Run, separate
+from rowsep.packing.pairs import Forces
+from rowsep.packing.solvers.geometry import Shell
+from rowsep.packing.solvers.projected_gradient import ProjectedGradient
+from rowsep.packing.solvers.separation import Agreement, Limits, Run, separate
 
 
 class Iterate(NamedTuple):

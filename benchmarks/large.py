@@ -23,10 +23,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks.clouds import real_like
 from benchmarks.machine import cpu, with_peak
 from benchmarks.products import product_seconds
-from packing import solve
-from packing.pairs import extremes
-from packing.solvers.geometry import Shell
-from packing.solvers.projected_gradient import ProjectedGradient
+from rowsep.packing import solve
+from rowsep.packing.pairs import extremes
+from rowsep.packing.solvers.geometry import Shell
+from rowsep.packing.solvers.projected_gradient import ProjectedGradient
 
 
 def main(rows: int = 50257, dim: int = 768, out: Path = Path("benchmarks/large.json")) -> None:

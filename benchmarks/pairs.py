@@ -33,10 +33,10 @@ from benchmarks.clouds import CACHE, natural, optimised, reach_of, real_like, st
 from benchmarks.iterates import late_iterate
 from benchmarks.machine import cpu
 from benchmarks.products import bare
-from packing.pairs import PairList, extremes, forces, soft_extremes
-from packing.pairs.rows import prepare
-from packing.pairs.sweep import sweep
-from packing.solvers.projected_gradient import hinge
+from rowsep.packing.pairs import PairList, extremes, forces, soft_extremes
+from rowsep.packing.pairs.blocked.sweep import sweep
+from rowsep.packing.pairs.rows import prepare
+from rowsep.packing.solvers.projected_gradient import hinge
 
 SHAPES = ((8192, 256), (16384, 768))
 QUICK = ((2048, 128),)

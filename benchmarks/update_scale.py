@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from optim import updates
-from packing import cloud
-from packing.baselines import polar
-from packing.io import demo_momentum, load_matrix
+from rowsep.optim import updates
+from rowsep.packing import cloud
+from rowsep.packing.baselines import polar
+from rowsep.packing.io import demo_momentum, load_matrix
 
 
 def first_rowwise_step(M: Tensor) -> Tensor:

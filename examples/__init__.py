@@ -1,1 +1,2 @@
-"""Training loops and trainers with `optim.for_language_model`, each a minute or less on a CPU."""
+"""Training loops and trainers with `rowsep.optim.for_language_model`, each a minute or less on a
+CPU."""

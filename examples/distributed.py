@@ -19,7 +19,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 from examples.tiny import Decoder, loss_of, text
-from optim import for_language_model
+from rowsep.optim import for_language_model
 
 BATCH, PROCESSES = 8, 2
 KINDS = ("one", "replicated", "sharded")

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LinearLR
 
 from examples.tiny import Decoder, loss_of, text
-from optim import for_language_model
+from rowsep.optim import for_language_model
 
 BATCH = 8
 

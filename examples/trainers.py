@@ -10,7 +10,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
 
 from examples.tiny import TOKENS, Decoder, loss_of, text
-from optim import for_language_model
+from rowsep.optim import for_language_model
 
 BATCH = 8
 

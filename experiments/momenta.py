@@ -6,15 +6,15 @@ from typing import Annotated
 import typer
 from torch import Tensor
 
-from packing.cloud import centre
-from packing.io import demo_momentum, load_matrix
+from rowsep.packing.cloud import centre
+from rowsep.packing.io import demo_momentum, load_matrix
 
 
 def load(name: str) -> Tensor:
     """Return a momentum, shape (V, d), float32, centred.
 
     Args:
-        name: `shipped`, or the path of a file that `packing.io.load_matrix` reads, with
+        name: `shipped`, or the path of a file that `rowsep.packing.io.load_matrix` reads, with
             `::stride` behind it to take every row whose number is a multiple of the stride.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import torch
 
-from packing.report import rowsep_version
+from rowsep.packing.cli.report import rowsep_version
 
 Case = TypeVar("Case", bound=tuple)
 

@@ -1,20 +1,20 @@
 """Optimisers for language-model heads built on the packing solvers."""
 
-from optim.base import HeadOptimizer
-from optim.combined import Combined
-from optim.for_language_model import for_language_model
-from optim.groups import Assignment, assign_roles
-from optim.input_gradient_rank import limit_input_gradient_rank
-from optim.normalized_head import NormalizedHead
-from optim.pace import Pace
-from optim.polar_grad import HybridPolarGradM, LeftPolarGradM, RightPolarGradM
-from optim.row_norm import RowNormM
-from optim.row_separation import RowSeparation, StepReport
-from optim.rowwise_adam import BoundedReport, RowwiseAdam
-from optim.signum import Signum
-from optim.spectral_cap import SpectralCap
-from optim.stacked import Stacked
-from optim.steepest_descent import SteepestDescent
+from .heads.base import HeadOptimizer
+from .heads.polar_grad import HybridPolarGradM, LeftPolarGradM, RightPolarGradM
+from .heads.row_norm import RowNormM
+from .heads.row_separation import RowSeparation, StepReport
+from .heads.rowwise_adam import BoundedReport, RowwiseAdam
+from .heads.signum import Signum
+from .heads.steepest_descent import SteepestDescent
+from .input_gradient_rank import limit_input_gradient_rank
+from .model.combined import Combined
+from .model.for_language_model import for_language_model
+from .model.groups import Assignment, assign_roles
+from .model.stacked import Stacked
+from .normalized_head import NormalizedHead
+from .pace import Pace
+from .spectral_cap import SpectralCap
 
 __all__ = [
     "Assignment",

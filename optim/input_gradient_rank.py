@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from packing import checks
+from rowsep.packing import checks
 
 
 def truncated(matrix: Tensor, rank: int) -> Tensor:

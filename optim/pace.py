@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from packing import checks
+from rowsep.packing import checks
 
 
 class Pace:

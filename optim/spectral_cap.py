@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
+
+from .heads.sharding import is_sharded
 
 
 def top_singular_vectors(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -74,7 +75,7 @@ class SpectralCap:
         self._parameters = list(parameters)
         owned = {id(p) for group in optimizer.param_groups for p in group["params"]}
         for p in self._parameters:
-            if isinstance(p, DTensor):
+            if is_sharded(p):
                 raise NotImplementedError("SpectralCap does not support sharded parameters")
             if p.ndim != 2 or id(p) not in owned:
                 raise ValueError(

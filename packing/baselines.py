@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from packing import cloud
+from . import cloud
 
 NULL = 1e-7
 """Singular values up to this fraction of the largest count as zero in `polar`."""

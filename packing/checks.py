@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+LARGEST = 512
+"""Most coordinates, n d, of a small problem: a Newton step takes their cube."""
 INDEX_DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 
 
@@ -273,4 +275,21 @@ def check_diameter(value: float, dtype: torch.dtype) -> None:
         raise ValueError(
             f"diameter is {value}, which entries of {dtype} cannot express; "
             f"use one near 1 and scale the update"
+        )
+
+
+def check_small(
+    num_points: int,
+    dim: int,
+    instead: str = "rowsep.packing.solve with the solver 'projected_gradient'",
+) -> None:
+    """Refuse what is too large for Newton steps on all coordinates at once, and say what to use.
+
+    Raises:
+        ValueError: n d exceeds 512.
+    """
+    if num_points * dim > LARGEST:
+        raise ValueError(
+            f"{num_points} points in {dim} dimensions are {num_points * dim} coordinates, more "
+            f"than the {LARGEST} that the exact solver takes; use {instead}"
         )

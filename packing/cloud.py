@@ -12,10 +12,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from packing import checks
-from packing.hilbert import hilbert_distance as hilbert_distance
-from packing.pairs import Extremes, extremes, farthest
-from packing.rows import CentredRows, magnitude, times_power_of_two
+from . import checks
+from .hilbert import hilbert_distance as hilbert_distance
+from .pairs import Extremes, extremes, farthest
+from .rows import CentredRows, magnitude, times_power_of_two
 
 SAFE_EXPONENT = 100
 """Float64 clouds whose largest entry is outside 2**-100 .. 2**100 are rescaled before squaring."""
@@ -126,7 +126,8 @@ def ratio(S: Tensor, mask: Tensor | None = None) -> Ratio:
 def diameter(S: Tensor, mask: Tensor | None = None) -> Extremum:
     """Return `D(S) = max_{i<j} ||s_i - s_j||` and its pair; see `ratio` for all the rest.
 
-    Cheaper than `ratio` where the lengths of the centred rows differ, see `packing.pairs.farthest`.
+    Cheaper than `ratio` where the lengths of the centred rows differ, see
+    `rowsep.packing.pairs.farthest`.
     """
     value, pair, exponent = _farthest(S, mask)
     return Extremum(times_power_of_two(value, exponent), pair)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from packing import checks
+from . import checks
 
 
 def hilbert_distance(

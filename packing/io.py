@@ -15,20 +15,21 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import torch
-from safetensors import safe_open
-from safetensors.torch import save as safetensors_bytes
 from torch import Tensor
+
+from .extras import extra
 
 Orientation = Literal["rows", "columns", "auto"]
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth", ".bin")
 DTYPE_NAMES = ("float16", "bfloat16", "float32", "float64")
+
+DATA = Path(__file__).parent / "data"
 
 _LISTED = 12  # names that an error message lists before it only counts the others
 
@@ -114,8 +115,7 @@ def load_demo() -> tuple[Tensor, MatrixInfo]:
     Returns:
         The matrix, float16, shape (4096, 128); packing/data/README.md says how it was made.
     """
-    with as_file(files("packing").joinpath("data", "momentum.safetensors")) as path:
-        return load_matrix(path, key="momentum")
+    return load_matrix(DATA / "momentum.safetensors", key="momentum")
 
 
 def demo_momentum() -> Tensor:
@@ -173,7 +173,9 @@ def save_matrix(
                 arrays: dict[str, Any] = {key: tensor.numpy(), "metadata": json.dumps(metadata)}
                 np.savez(file, **arrays)
             case ".safetensors":
-                file.write(safetensors_bytes({key: tensor}, metadata=metadata))
+                with extra("cli"):
+                    from safetensors.torch import save
+                file.write(save({key: tensor}, metadata=metadata))
             case _:
                 torch.save({key: tensor, "metadata": metadata}, file)
 
@@ -224,7 +226,7 @@ def _unreadable(path: Path) -> Iterator[None]:
     """Turn what the readers raise on a damaged or a refused file into one line."""
     try:
         yield
-    except InputError:
+    except (InputError, ModuleNotFoundError):  # said already, or the package of an extra
         raise
     except pickle.UnpicklingError as error:
         raise InputError(
@@ -254,6 +256,13 @@ def _array_entry(array: np.ndarray) -> _Entry:
 
 
 def _read_safetensors(path: Path) -> dict[str, _Entry]:
+    with extra("cli"):
+        from safetensors import safe_open
+
+    def one_tensor(name: str) -> Tensor:
+        with safe_open(path, framework="pt") as file:
+            return file.get_tensor(name)
+
     names = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
     with safe_open(path, framework="pt") as file:
 
@@ -261,15 +270,10 @@ def _read_safetensors(path: Path) -> dict[str, _Entry]:
             stored = file.get_slice(name)
             dtype = str(stored.get_dtype())
             return _Entry(
-                tuple(stored.get_shape()), names.get(dtype, dtype), lambda: _one_tensor(path, name)
+                tuple(stored.get_shape()), names.get(dtype, dtype), lambda: one_tensor(name)
             )
 
         return {name: entry(name) for name in file.keys()}
-
-
-def _one_tensor(path: Path, name: str) -> Tensor:
-    with safe_open(path, framework="pt") as file:
-        return file.get_tensor(name)
 
 
 def _read_torch(path: Path) -> dict[str, _Entry]:

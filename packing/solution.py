@@ -1,11 +1,12 @@
 """What a solver returns, and how its passes are told to whoever watches."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from packing.solvers.exact.optimality import Optimality
+if TYPE_CHECKING:  # of an extra
+    from .exact.optimality import Optimality
 
 
 class Progress(NamedTuple):
@@ -57,7 +58,7 @@ class Solution:
     """Row positions, shape (rows that take part, d); pass it as `state=` to go on from here."""
     history: tuple[Progress, ...] = field(repr=False)
     """One entry per all-pairs pass of the solver; none of "exact"."""
-    optimality: Optimality | None = field(default=None, repr=False)
+    optimality: "Optimality | None" = field(default=None, repr=False)
     """Of "exact": active pairs (rows of `state`), multipliers and conditions at 60 digits."""
     starts: int = 1
     """Starts of the solver."""

@@ -8,34 +8,19 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from packing import checks, cloud
-from packing.bounds import (
-    alignment_upper_bound,
-    closed_form_bound,
-    rho_upper_bound,
-    volume_bound,
-)
-from packing.certify import Certified, certify
-from packing.multistart import check_small
-from packing.rows import CentredRows
-from packing.solution import FloorNotMet, Progress, Solution
-from packing.solvers.exact.separate import separate_exactly
-from packing.solvers.geometry import (
-    ROWS,
-    Ball,
-    Geometry,
-    Onion,
-    Shell,
-    row_inner,
-    row_norms,
-)
-from packing.solvers.guttman import Guttman
-from packing.solvers.projected_gradient import ProjectedGradient
-from packing.solvers.separation import Agreement, Limits, Measure, Method, Run, separate
-from packing.solvers.simplex import nearest_simplex
-from packing.solvers.smoothed import Smoothed
-from packing.solvers.ties import part_ties
-from packing.steepest import steepest_step
+from . import checks
+from .bounds import alignment_upper_bound, closed_form_bound, rho_upper_bound, volume_bound
+from .bounds.certify import Certified, certify
+from .rows import CentredRows
+from .solution import FloorNotMet, Progress, Solution
+from .solvers.geometry import Ball, Geometry, Onion, Shell
+from .solvers.guttman import Guttman
+from .solvers.projected_gradient import ProjectedGradient
+from .solvers.separation import Limits, Method, Run, agreement, separate
+from .solvers.simplex import nearest_simplex
+from .solvers.smoothed import Smoothed
+from .solvers.ties import part_ties
+from .steepest import steepest_step
 
 SOLVERS: dict[str, type[Method]] = {
     "smoothed": Smoothed,
@@ -146,7 +131,7 @@ def solve(
             SOLVERS[solver](),
             run,
             limits,
-            _agreement(momentum, measure),
+            agreement(momentum, measure),
         )
     except KeyboardInterrupt:
         run.stop = f"interrupted after {len(run.history)} passes: this is the best so far"
@@ -167,6 +152,8 @@ def _exactly(
     state: Tensor | None,
 ) -> Solution:
     """Solve a small problem, aiming higher where rounding to the dtype costs the floor."""
+    from .exact.separate import separate_exactly  # of an extra
+
     towards = momentum if measure == "cosine" else steepest_step(momentum).update
     made = separate_exactly(
         momentum, measure, floor, towards, starts=starts, seed=seed, deadline=deadline, state=state
@@ -325,27 +312,6 @@ def _geometry(momentum: Tensor, measure: str, floor: float) -> Geometry:
     return Shell(momentum)
 
 
-def _agreement(momentum: Tensor, measure: str) -> Measure:
-    """Alignment and cosine of an iterate, in the working dtype with sums in float64."""
-    norms = row_norms(momentum)
-    unit = cloud.jung_radius(momentum.shape[1]) * float(norms.sum())
-    size = float(norms.norm())
-
-    def agree(rows: Tensor, diameter: float) -> Agreement:
-        inner = float(row_inner(momentum, rows).double().sum())
-        mean = rows.new_zeros(rows.shape[1], dtype=torch.float64)
-        for block in rows.split(ROWS):
-            mean += block.sum(dim=0, dtype=torch.float64)
-        mean /= len(rows)
-        square = float(row_norms(rows).square().sum()) - len(rows) * float(mean @ mean)
-        alignment = inner / (diameter * unit) if diameter > 0 else 0.0
-        cosine = inner / (size * math.sqrt(square)) if square > 0 else 0.0
-        held = alignment if measure == "decrease" else cosine
-        return Agreement(alignment, cosine, held)
-
-    return agree
-
-
 def _centred(A: Tensor, mask: Tensor | None) -> Tensor:
     """`A` less its mean at unit scale in the working dtype, or zeros if that is rounding noise."""
     dtype = torch.float64 if A.dtype == torch.float64 else torch.float32
@@ -380,7 +346,7 @@ def _check(
     checks.check_count(passes, "passes", 1)
     checks.check_count(starts, "starts", 1)
     if solver == EXACT:
-        check_small(len(A) if mask is None else int(mask.sum()), A.shape[1])
+        checks.check_small(len(A) if mask is None else int(mask.sum()), A.shape[1])
     checks.check_count(seed, "seed", 0)
     if seed >= 2**63:
         raise ValueError(f"seed is {seed}, expected less than 2**63")

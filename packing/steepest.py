@@ -3,7 +3,8 @@
     N(A) = max <A, S>  subject to  D(S) <= 1
 
 is a norm of the centred momentum and convex; it says nothing of separation. Its alignment is the
-largest floor that `packing.solve` can meet. Proofs: docs/mathematics.md; figures: docs/steepest.md.
+largest floor that `rowsep.packing.solve` can meet. Proofs: docs/mathematics.md; figures:
+docs/steepest.md.
 """
 
 from dataclasses import dataclass, field
@@ -11,14 +12,14 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from packing import checks
-from packing.bounds import steepest_upper_bound
-from packing.certify import certify
-from packing.cloud import jung_radius
-from packing.rows import CentredRows, times_power_of_two
-from packing.solvers.flow import Flow
-from packing.solvers.steepest_first_order import Candidate, first_order
-from packing.solvers.steepest_interior_point import interior_point
+from . import checks
+from .bounds import steepest_upper_bound
+from .bounds.certify import certify
+from .cloud import jung_radius
+from .rows import CentredRows, times_power_of_two
+from .solvers.steepest.first_order import Candidate, first_order
+from .solvers.steepest.flow import Flow
+from .solvers.steepest.interior_point import interior_point
 
 SOLVERS = ("auto", "first_order", "interior_point", "cone")
 SMALL = 300
@@ -69,7 +70,7 @@ def steepest_step(
 
     The upper bound is `diameter (sum_{i<j} ||f_ij|| + J sum_i ||r_i||)` with the residual
     `r_i = a_i - sum_j f_ij` and Jung's radius `J = sqrt(r/(2(r+1)))`, `r = min(d, V-1)`, or
-    `packing.bounds.steepest_upper_bound` where that is less. It holds for any flow.
+    `rowsep.packing.bounds.steepest_upper_bound` where that is less. It holds for any flow.
 
     The result does not depend on the scale of `A` or a shift common to its rows; permuting and
     rotating `A` does the same to the optimum, which need not be unique.
@@ -152,7 +153,7 @@ def _solve(
     if solver == "interior_point":
         return interior_point(momentum, tolerance=tolerance)
     # imported here, as cvxpy takes seconds
-    from packing.solvers.steepest_cone import cone
+    from .solvers.steepest.cone import cone
 
     return cone(momentum, tolerance=tolerance)
 

@@ -3,7 +3,7 @@
 import typer
 from typer.testing import CliRunner
 
-from packing.cli import app
+from rowsep.packing.cli import app
 
 
 def options() -> str:

@@ -21,12 +21,12 @@ from torch import Tensor
 
 from experiments.momenta import Names, load, short
 from experiments.table import Table
-from packing import solve
-from packing.baselines import quality
-from packing.bounds import rho_upper_bound
-from packing.cloud import alignment
-from packing.codes.aligned import align, blend
-from packing.codes.best import best_code
+from rowsep.packing import solve
+from rowsep.packing.baselines import quality
+from rowsep.packing.bounds import rho_upper_bound
+from rowsep.packing.cloud import alignment
+from rowsep.packing.codes.aligned import align, blend
+from rowsep.packing.codes.best import best_code
 
 RESULTS = Path(__file__).parent / "front.csv"
 KEY = ("momentum", "start", "floor", "passes")

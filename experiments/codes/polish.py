@@ -12,7 +12,7 @@ import typer
 from rich.progress import track
 
 from experiments.table import Table
-from packing.codes import best_code, polish
+from rowsep.packing.codes import best_code, polish
 
 RESULTS = Path(__file__).parent / "polish.csv"
 SIZES = ["19x12", "20x8", "20x16", "40x16", "100x16", "72x64", "83x64", "96x64", "128x64", "192x64"]

@@ -18,9 +18,9 @@ import torch
 import typer
 
 from experiments.table import Table
-from packing import cloud
-from packing.bounds import rho_upper_bound
-from packing.codes.polish import minimise_smoothed
+from rowsep.packing import cloud
+from rowsep.packing.bounds import rho_upper_bound
+from rowsep.packing.codes.polish import minimise_smoothed
 
 RESULTS = Path(__file__).parent / "random_start.csv"
 BETAS = [4.0 * 2**k for k in range(13)]

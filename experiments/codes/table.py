@@ -15,7 +15,7 @@ from pathlib import Path
 import typer
 from rich.progress import track
 
-from packing.codes.best import best_code
+from rowsep.packing.codes.best import best_code
 
 RESULTS = Path(__file__).parent / "best_code.csv"
 DIMENSIONS = (

@@ -8,7 +8,7 @@ import typer
 from torch import Tensor
 
 from experiments.demo_momentum import store
-from packing.report import equal_rows
+from rowsep.packing.cli.report import equal_rows
 
 QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 SINGULAR_VALUES = (1, 2, 3, 5, 10, 20, 50, 128)

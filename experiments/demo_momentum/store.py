@@ -15,7 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from packing.io import replacing
+from rowsep.packing.io import replacing
 
 SHIPPED = Path(__file__).parents[2] / "packing" / "data" / "momentum.safetensors"
 

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.model import GPT
-from packing.io import replacing
+from rowsep.packing.io import replacing
 
 
 @dataclass(frozen=True, kw_only=True)

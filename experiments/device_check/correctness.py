@@ -9,12 +9,12 @@ from torch.nn.functional import normalize
 
 from experiments.device_check.inputs import clouds, natural, reach_of
 from experiments.device_check.record import Stage
-from packing import cloud
-from packing.io import demo_momentum
-from packing.pairs import PairList, extremes, forces, soft_extremes
-from packing.solution import Solution
-from packing.solve import SOLVERS, solve
-from packing.solvers.projected_gradient import hinge
+from rowsep.packing import cloud
+from rowsep.packing.io import demo_momentum
+from rowsep.packing.pairs import PairList, extremes, forces, soft_extremes
+from rowsep.packing.solution import Solution
+from rowsep.packing.solve import SOLVERS, solve
+from rowsep.packing.solvers.projected_gradient import hinge
 
 EXACT = 1e-12
 """Relative error allowed of the separation and the diameter."""

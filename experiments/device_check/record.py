@@ -16,8 +16,8 @@ import torch
 from rich.console import Console
 
 from experiments.device_check.inputs import Sizes
-from packing.io import replacing
-from packing.report import rowsep_version, strict_json
+from rowsep.packing.cli.report import rowsep_version, strict_json
+from rowsep.packing.io import replacing
 
 
 @dataclass

@@ -16,11 +16,11 @@ from benchmarks.products import bare
 from experiments.device_check.correctness import DIAMETER
 from experiments.device_check.inputs import momentum
 from experiments.device_check.record import Stage
-from optim import RowSeparation
-from packing.pairs import PairList, TooManyPairs, extremes, forces
-from packing.solution import Solution
-from packing.solve import solve
-from packing.solvers.projected_gradient import hinge
+from rowsep.optim import RowSeparation
+from rowsep.packing.pairs import PairList, TooManyPairs, extremes, forces
+from rowsep.packing.solution import Solution
+from rowsep.packing.solve import solve
+from rowsep.packing.solvers.projected_gradient import hinge
 
 BLOCK = 8192
 """Side of a block of the bare products."""

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from packing import cloud
+from rowsep.packing import cloud
 
 QUANTILES = (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)
 BANDS = (0.01, 0.1, 0.5, 1.0)

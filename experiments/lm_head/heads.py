@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-import optim
 from experiments.lm_head import variants
 from experiments.lm_head.normuon import NorMuon
+from rowsep import optim
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "AdamW": torch.optim.AdamW,

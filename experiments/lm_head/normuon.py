@@ -4,9 +4,9 @@ from typing import Any
 
 from torch import Tensor
 
-import optim
-from optim.updates import right_polar
-from packing import checks
+from rowsep import optim
+from rowsep.optim.updates import right_polar
+from rowsep.packing import checks
 
 SCALE = 0.2
 """Root mean square of an update's entries at learning rate 1, so that one of AdamW carries over."""
@@ -19,12 +19,12 @@ class NorMuon(optim.HeadOptimizer):
         v_i <- beta2 v_i + (1 - beta2) ||p_i||^2 / d
         X = (p_i / sqrt(v_i));  W <- W - lr 0.2 sqrt(V d) X / ||X||_F
 
-    Li, Liu, Liang, Chen and Zhao, arXiv 2510.05491. The polar factor is `optim.updates.right_polar`
-    where the authors have Newton and Schulz's; the scale is the paper's, the look-ahead of their
-    code.
+    Li, Liu, Liang, Chen and Zhao, arXiv 2510.05491. The polar factor is
+    `rowsep.optim.updates.right_polar` where the authors have Newton and Schulz's; the scale is the
+    paper's, the look-ahead of their code.
 
-    `optim.RowwiseAdam` divides the momentum before the polar factor, by the RMS of the gradients
-    over a thousand steps, and holds the diameter where this holds the norm.
+    `rowsep.optim.RowwiseAdam` divides the momentum before the polar factor, by the RMS of the
+    gradients over a thousand steps, and holds the diameter where this holds the norm.
 
     State per parameter: `momentum_buffer`, and `row_squares`, shape (V, 1).
     """

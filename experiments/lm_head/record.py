@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.machine import cpu
 from experiments.lm_head.config import Run, Training
-from packing.report import rowsep_version
+from rowsep.packing.cli.report import rowsep_version
 
 VERSION = 1
 SETTINGS = ("name", "optimizer", "options", "schedule", "lr", "seed")

@@ -21,7 +21,7 @@ from experiments.lm_head.corpus import Corpus, window_order, windows_at
 from experiments.lm_head.heads import OPTIMIZERS, direction
 from experiments.lm_head.variants import HiddenMetric
 from experiments.model import GPT
-from optim import RowSeparation, RowwiseAdam
+from rowsep.optim import RowSeparation, RowwiseAdam
 
 PROBE_WINDOWS = 2
 CHECKPOINT_SECONDS = 60.0

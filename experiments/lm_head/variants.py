@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-import optim
-from optim.updates import row_norm, row_separation
-from packing import checks, cloud
+from rowsep import optim
+from rowsep.optim.updates import row_norm, row_separation
+from rowsep.packing import checks, cloud
 
 
 class RowNormDiameter(optim.RowNormM):
@@ -156,7 +156,7 @@ class SeparatedRowwiseAdam(optim.RowwiseAdam):
     """Rowwise Adam, then row separation down to a cosine of `floor` with its update."""
 
     def __init__(self, params: Any, lr: float, *, floor: float, momentum: float, passes: int = 4):
-        """Take the decay of the average, and the floor and the passes of `packing.solve`."""
+        """Take the decay of the average, and the floor and the passes of `rowsep.packing.solve`."""
         checks.check_floor(floor, "floor")
         super().__init__(params, lr, momentum=momentum)
         for options in (self.defaults, *self.param_groups):

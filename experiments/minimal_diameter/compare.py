@@ -15,7 +15,7 @@ from rich.progress import track
 from torch import Tensor
 
 from experiments.table import Table
-from packing import solve
+from rowsep.packing import solve
 
 RESULTS = Path(__file__).parent / "compare.csv"
 SIZES = ((8, 2), (16, 2), (12, 3), (16, 4))

@@ -17,7 +17,7 @@ import typer
 from rich.progress import track
 
 from experiments.table import Table
-from packing.solvers.global_search import minimal_diameter, scip_version
+from rowsep.packing.bounds.branch_and_bound import minimal_diameter, scip_version
 
 RESULTS = Path(__file__).parent / "proof.csv"
 KEY = ("points", "dim")

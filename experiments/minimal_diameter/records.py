@@ -1,9 +1,10 @@
-"""Turn the clouds that `run` found into the configurations that `packing.records` ships.
+"""Turn the clouds that `run` found into the configurations that `rowsep.packing.point_sets.records`
+ships.
 
     python -m experiments.minimal_diameter.records
 
 Each is solved to thirty digits, checked as a certificate and written to
-`packing/records/found_d<dim>.json`, one line each. The counts of starts and of those that agree are
+`packing/point_sets/records/found_d<dim>.json`, one line each. The counts of starts and of those that agree are
 those of the random starts, of every seed in the log; where none agrees the cloud was found by
 perturbing others (`run --neighbours`).
 """
@@ -18,11 +19,11 @@ import typer
 from rich.progress import track
 
 from experiments.minimal_diameter.run import RESULTS
-from packing.certificate import check_certificate
-from packing.minimal import configuration
-from packing.solvers.exact.floors import Problem
-from packing.solvers.exact.log import Key, SearchLog
-from packing.solvers.exact.search import SAME, Found, merged
+from rowsep.packing.bounds.certificate import check_certificate
+from rowsep.packing.exact.floors import Problem
+from rowsep.packing.exact.log import Key, SearchLog
+from rowsep.packing.exact.search import SAME, Found, merged
+from rowsep.packing.point_sets.minimal_diameter import configuration
 
 
 def gathered(log: SearchLog) -> dict[tuple[int, int], Found]:
@@ -64,7 +65,7 @@ def main(
 ) -> None:
     """Write the records of every dimension in the log."""
     log = SearchLog(results)
-    folder = folder or Path(str(files("packing.records")))
+    folder = folder or Path(str(files("rowsep.packing.point_sets.records")))
     lines: dict[int, list[str]] = {}
     unsolved: list[Key] = []
     for (dim, num_points), found in track(gathered(log).items(), description="refining"):

@@ -18,10 +18,10 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from packing.solvers.exact.floors import Problem
-from packing.solvers.exact.log import Key, SearchLog, digest
-from packing.solvers.exact.search import BATCH, Found, search
-from packing.solvers.exact.starts import Cloud
+from rowsep.packing.exact.floors import Problem
+from rowsep.packing.exact.log import Key, SearchLog, digest
+from rowsep.packing.exact.search import BATCH, Found, search
+from rowsep.packing.exact.starts import Cloud
 
 RESULTS = Path(__file__).parent / "results.jsonl"
 

@@ -2,7 +2,7 @@
 
     python -m experiments.minimal_diameter.show [--figure minimal_diameter.png]
 
-Reads `packing.records` and `compare.csv`; prints Markdown.
+Reads `rowsep.packing.point_sets.records` and `compare.csv`; prints Markdown.
 """
 
 from pathlib import Path
@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from experiments.minimal_diameter.compare import RESULTS
 from experiments.table import read
-from packing.bounds import rho_upper_bound
-from packing.records import Record, best_configuration, records
+from rowsep.packing.bounds import rho_upper_bound
+from rowsep.packing.point_sets.records import Record, best_configuration, records
 
 
 def draw(axes: Axes, dim: int) -> None:

@@ -6,7 +6,7 @@ Methods:
 
     gaussian                    independent rows, scaled to unit norm: the floor
     code                        `best_code(V, d)`, all of its rows made and measured
-    projected_gradient          `packing.solve` from Gaussian rows, floor -1 (none)
+    projected_gradient          `rowsep.packing.solve` from Gaussian rows, floor -1 (none)
     smoothed                    the same
     guttman                     the same
     code, projected_gradient    the same from the rows of the code
@@ -33,9 +33,9 @@ from torch import Tensor
 from benchmarks.machine import cpu, with_peak
 from benchmarks.products import product_seconds
 from experiments.table import Table
-from packing import cloud, solve
-from packing.bounds import rho_upper_bound
-from packing.codes import best_code
+from rowsep.packing import cloud, solve
+from rowsep.packing.bounds import rho_upper_bound
+from rowsep.packing.codes import best_code
 
 RESULTS = Path(__file__).parent / "results.csv"
 ROWS = (256, 1024, 4096, 16384, 65536)

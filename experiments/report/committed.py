@@ -15,8 +15,8 @@ import plotly.graph_objects as go
 from experiments.report.marks import COLOURS, SHOWN_FIRST, mark
 from experiments.report.style import GREY, figure
 from experiments.table import read
-from packing.bounds import rho_upper_bound
-from packing.records import records
+from rowsep.packing.bounds import rho_upper_bound
+from rowsep.packing.point_sets.records import records
 
 EXPERIMENTS = Path(__file__).parents[1]
 SEPARATION = EXPERIMENTS / "separation" / "results.csv"
@@ -40,7 +40,7 @@ def date(*paths: Path) -> str:
 
 def records_date() -> str:
     """Return the latest date of the certificates."""
-    folder = files("packing.records")
+    folder = files("rowsep.packing.point_sets.records")
     entries = [
         one
         for file in folder.iterdir()

@@ -21,7 +21,7 @@ from experiments.report.head import Experiment, MissingResultsError
 from experiments.report.marks import SHOWN_FIRST
 from experiments.report.style import BACKGROUNDS, GRID, INK, templates
 from experiments.table import read
-from packing.report import rowsep_version
+from rowsep.packing.cli.report import rowsep_version
 
 ALWAYS = "all"
 """Instead of a vocabulary size, for a figure that has none."""

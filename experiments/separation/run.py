@@ -16,8 +16,8 @@ from torch import Tensor
 
 from experiments.momenta import Names, load, short
 from experiments.table import Table
-from packing import solve
-from packing.baselines import BASELINES, quality
+from rowsep.packing import solve
+from rowsep.packing.baselines import BASELINES, quality
 
 RESULTS = Path(__file__).parent / "results.csv"
 KEY = ("momentum", "method", "measure", "floor", "passes", "seed")

@@ -1,4 +1,4 @@
-"""Which published spherical codes an explicit family of `packing.codes` is, and how exactly.
+"""Which published spherical codes an explicit family of `rowsep.packing.codes` is, and how exactly.
 
     python -m experiments.spherical_codes.families
 
@@ -19,13 +19,13 @@ import typer
 from rich.progress import track
 
 from experiments.spherical_codes.published import published
-from packing.codes.code import Code, Part
-from packing.codes.icosians import Icosians
-from packing.codes.lattices import NAMES, MinimalVectors
-from packing.codes.signs import Kerdock
-from packing.codes.simplices import Orthoplex, Simplices
-from packing.codes.strongly_regular import named
-from packing.report import rowsep_version
+from rowsep.packing.cli.report import rowsep_version
+from rowsep.packing.codes.binary.signs import Kerdock
+from rowsep.packing.codes.code import Code, Part
+from rowsep.packing.codes.lattices.minimal_vectors import NAMES, MinimalVectors
+from rowsep.packing.codes.polytopes.icosians import Icosians
+from rowsep.packing.codes.polytopes.simplices import Orthoplex, Simplices
+from rowsep.packing.codes.polytopes.strongly_regular import named
 
 RESULTS = Path(__file__).parent / "families.csv"
 BLOCK = 4096

@@ -19,8 +19,8 @@ import typer
 from rich.progress import track
 
 from experiments.spherical_codes.published import REACHED, Published, published
-from packing import SphericalCode, spherical_code
-from packing.report import rowsep_version
+from rowsep.packing import SphericalCode, spherical_code
+from rowsep.packing.cli.report import rowsep_version
 
 FOLDER = Path(__file__).parent
 DIM, POINTS = 8, 64

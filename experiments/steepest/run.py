@@ -18,8 +18,8 @@ from rich.progress import track
 
 from experiments.momenta import Names, load, short
 from experiments.table import Table
-from packing import steepest_step
-from packing.bounds import max_alignment_bounds
+from rowsep.packing import steepest_step
+from rowsep.packing.bounds import max_alignment_bounds
 
 RESULTS = Path(__file__).parent / "results.csv"
 KEY = ("momentum", "rows", "dim", "solver", "passes", "seed")

@@ -10,10 +10,11 @@ row_then_polar.
 
 from torch import Tensor
 
-from optim.updates.right_polar import scaled_polar
-from optim.updates.row_norm import unit_rows
-from optim.updates.rows import on_rows
-from packing import checks
+from rowsep.packing import checks
+
+from .right_polar import scaled_polar
+from .row_norm import unit_rows
+from .rows import on_rows
 
 ORDERS = ("row_then_polar", "polar_then_row")
 

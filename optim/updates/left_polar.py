@@ -7,8 +7,8 @@ As in Lau and Su, arXiv 2605.18106 (LeftPolarGradM), meant for routers: few rows
 
 from torch import Tensor
 
-from optim.updates.right_polar import scaled_polar
-from optim.updates.rows import on_rows
+from .right_polar import scaled_polar
+from .rows import on_rows
 
 
 def left_polar(

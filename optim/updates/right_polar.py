@@ -10,7 +10,7 @@ singular values from 1e-3 to 1, divided by a safety factor of 1.05 as by Lau and
 import torch
 from torch import Tensor
 
-from optim.updates.rows import on_rows
+from .rows import on_rows
 
 POLYNOMIALS = (
     (8.28721201814563, -23.595886519098837, 17.300387312530933),

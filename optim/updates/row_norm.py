@@ -7,7 +7,7 @@ As in Lau and Su, arXiv 2605.18106 (RowNormM), centred before and after.
 
 from torch import Tensor
 
-from optim.updates.rows import on_rows
+from .rows import on_rows
 
 
 def row_norm(

@@ -3,7 +3,7 @@
     maximise  min_{i<j} ||u_i - u_j||
     subject to  max_{i<j} ||u_i - u_j|| <= 1  and  alignment(momentum, u) >= floor
 
-`packing.solve` with a few passes, started at the momentum or at the rows of the step before.
+`rowsep.packing.solve` with a few passes, started at the momentum or at the rows of the step before.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,14 @@ from functools import partial
 
 from torch import Tensor
 
-from optim.updates.hybrid import hybrid
-from optim.updates.left_polar import left_polar
-from optim.updates.right_polar import right_polar
-from optim.updates.row_norm import row_norm
-from optim.updates.rows import as_rows
-from packing import Solution, checks, solve
-from packing.solvers.separation import MET
+from rowsep.packing import Solution, checks, solve
+from rowsep.packing.solvers.separation import MET
+
+from .hybrid import hybrid
+from .left_polar import left_polar
+from .right_polar import right_polar
+from .row_norm import row_norm
+from .rows import as_rows
 
 PRECONDITIONERS: dict[str, Callable[..., Tensor] | None] = {
     "none": None,
@@ -54,12 +55,13 @@ def row_separation(
     Args:
         momentum: shape (V, d), or (d, V) with `vocab_dim=1`, float16, bfloat16, float32 or
             float64.
-        alignment: least agreement with the momentum, -1 to 1; see `packing.solve`.
+        alignment: least agreement with the momentum, -1 to 1; see `rowsep.packing.solve`.
         measure: of the agreement, "decrease" or "cosine".
         passes: all-pairs passes of the solver; two or more that certify come on top.
         solver: "projected_gradient", "smoothed" or "guttman".
         precondition: what the update agrees with: the momentum ("none"), or its "right_polar"
-            or "left_polar" factor, or "row_norm", or "row_then_polar", see `optim.updates.hybrid`.
+            or "left_polar" factor, or "row_norm", or "row_then_polar", see
+            `rowsep.optim.updates.hybrid`.
         start: `Solution.state` of an earlier step with as many rows that take part (warm start),
             or None to start from the momentum (cold).
         vocab_dim: the axis that counts tokens.
@@ -69,12 +71,14 @@ def row_separation(
 
     Returns:
         The update, of the shape, dtype and device of `momentum`, zero if its rows are equal up to
-        rounding; and the `packing.Solution` with its exact figures, whose `update` has one row per
-        token and whose alignment and cosine are with what `precondition` made of the momentum.
+        rounding; and the `rowsep.packing.Solution` with its exact figures, whose `update` has one
+        row per token and whose alignment and cosine are with what `precondition` made of the
+        momentum.
 
     Raises:
         TypeError, ValueError: an argument is not as above, or an entry is NaN or infinite.
-        KeyboardInterrupt: it came while solving, where `packing.solve` would return the best so
+        KeyboardInterrupt: it came while solving, where `rowsep.packing.solve` would return the best
+        so
             far.
     """
     checks.check_choice(precondition, "precondition", tuple(PRECONDITIONERS))

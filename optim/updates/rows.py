@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from packing import checks
+from rowsep.packing import checks
 
 NOISE = 64
 """A centred row counts as zero up to this many roundings of the rows that it is a difference of."""

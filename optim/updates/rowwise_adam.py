@@ -11,9 +11,10 @@ partial rowwise Adam of FBGEMM (pytorch.org/FBGEMM).
 import torch
 from torch import Tensor
 
-from optim.updates.right_polar import DAMPING, scaled_polar
-from optim.updates.rows import as_rows, on_rows
-from packing import checks
+from rowsep.packing import checks
+
+from .right_polar import DAMPING, scaled_polar
+from .rows import as_rows, on_rows
 
 
 def rowwise_adam(
@@ -29,7 +30,7 @@ def rowwise_adam(
 
     Equivariant under permutation of the rows and rotation of the space. The scale of the result is
     not fixed without `polar`: bring it to a diameter. The polar factor is that of
-    `optim.updates.right_polar` with alpha 0, damped as said there.
+    `rowsep.optim.updates.right_polar` with alpha 0, damped as said there.
 
     Args:
         momentum: shape (V, d), or (d, V) with `vocab_dim=1`, any floating dtype.

@@ -6,7 +6,7 @@ Scion takes it for heads, divided by d (Pethick et al., arXiv 2502.07529).
 
 from torch import Tensor
 
-from optim.updates.rows import on_rows
+from .rows import on_rows
 
 
 def sign(

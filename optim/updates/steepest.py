@@ -2,15 +2,16 @@
 
     maximise  <momentum, u>  subject to  max_{i<j} ||u_i - u_j|| <= 1
 
-`packing.steepest_step` with a few passes. It says nothing of the smallest distance: rows with the
-same direction of momentum end on the same point.
+`rowsep.packing.steepest_step` with a few passes. It says nothing of the smallest distance: rows
+with the same direction of momentum end on the same point.
 """
 
 from torch import Tensor
 
-from optim.updates.rows import as_rows
-from packing import SteepestStep, checks, steepest_step
-from packing.solvers.flow import Flow
+from rowsep.packing import SteepestStep, checks, steepest_step
+from rowsep.packing.solvers.steepest.flow import Flow
+
+from .rows import as_rows
 
 
 def steepest(
@@ -37,7 +38,7 @@ def steepest(
 
     Returns:
         The update, of the shape, dtype and device of `momentum`, zero if its rows are equal up to
-        rounding; and the `packing.SteepestStep`, whose `update` has one row per token.
+        rounding; and the `rowsep.packing.SteepestStep`, whose `update` has one row per token.
 
     Raises:
         TypeError, ValueError: an argument is not as above, or an entry is NaN or infinite.

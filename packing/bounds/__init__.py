@@ -1,10 +1,11 @@
 """What cannot be beaten: bounds on `rho` over all clouds, and on the steepest step.
 
-`packing.bounds.codes` and `packing.bounds.delsarte` bound the cosines of spherical codes,
-`packing.bounds.semidefinite` bounds `rho` at a given alignment; they are imported by name.
+`rowsep.packing.bounds.codes` and `rowsep.packing.bounds.delsarte` bound the cosines of spherical
+codes, `rowsep.packing.bounds.semidefinite` bounds `rho` at a given alignment; they are imported by
+name.
 """
 
-from packing.bounds.ratio import (
+from .ratio import (
     Bound,
     closed_form_bound,
     lifted_bound,
@@ -14,7 +15,7 @@ from packing.bounds.ratio import (
     upper_bound,
     volume_bound,
 )
-from packing.bounds.step import (
+from .step import (
     AlignmentBounds,
     StepBound,
     alignment_upper_bound,

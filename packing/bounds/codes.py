@@ -4,7 +4,7 @@
 lower bounds. None bounds `rho`, whose points need not lie on a sphere; on a sphere `rho` is
 `sqrt((1 - max cos)/(1 - min cos))`, and a lower bound on the largest cosine leaves the least one
 free, while the points that a bound on the coherence c excludes may have a `rho` above
-`sqrt((1-c)/(1+c))`. `packing.bounds.lifted_bound` is what follows for `rho`.
+`sqrt((1-c)/(1+c))`. `rowsep.packing.bounds.lifted_bound` is what follows for `rho`.
 
 | bound | of | says something for | attained by |
 |---|---|---|---|
@@ -17,10 +17,9 @@ free, while the points that a bound on the coherence c excludes may have a `rho`
 import math
 from functools import cache
 
-from scipy.optimize import bisect
-from scipy.special import comb, roots_jacobi
+import numpy as np
 
-from packing import checks
+from .. import checks
 
 DEGREES = 40
 """Largest k of Levenshtein's polynomials of degree 2k that is tried."""
@@ -93,8 +92,11 @@ def levenshtein_cosine(num_rows: int, dim: int) -> float:
         if _size(m, high, dim) >= num_rows:
             if _size(m, low, dim) >= num_rows:  # at a joint of two degrees, by rounding
                 return max(-1.0, low - 1e-12)
-            found = bisect(lambda s, m=m: _size(m, s, dim) - num_rows, low, high, xtol=1e-13)
-            return max(low, float(found) - 1e-12)  # pyright: ignore[reportArgumentType]
+            end = low
+            while high - low > 1e-13:
+                middle = (low + high) / 2
+                low, high = (middle, high) if _size(m, middle, dim) < num_rows else (low, middle)
+            return max(end, low - 1e-12)
         low = high
     return low
 
@@ -137,17 +139,38 @@ def _size(m: int, s: float, dim: int) -> float:
     if m % 2:
         p, q = _gegenbauer(k - 1, s, dim)
         rest = (p - q) / ((1 - s) * q)
-        return float(comb(k + dim - 3, k - 1)) * ((2 * k + dim - 3) / (dim - 1) - rest)
+        return _binomial(k + dim - 3, k - 1) * ((2 * k + dim - 3) / (dim - 1) - rest)
     p, q = _gegenbauer(k, s, dim)
     rest = (1 + s) * (p - q) / ((1 - s) * (p + q))
-    return float(comb(k + dim - 2, k)) * ((2 * k + dim - 1) / (dim - 1) - rest)
+    return _binomial(k + dim - 2, k) * ((2 * k + dim - 1) / (dim - 1) - rest)
 
 
 @cache
 def _end(m: int, dim: int) -> float:
     """The largest s at which the polynomial of degree m is the one to take."""
     k, shift = (m + 1) // 2, (dim - 3) / 2
-    return float(roots_jacobi(k, 1 + shift, (m + 1) % 2 + shift)[0][-1])
+    return _largest_jacobi_zero(k, 1 + shift, (m + 1) % 2 + shift)
+
+
+def _largest_jacobi_zero(k: int, a: float, b: float) -> float:
+    """The largest zero of `P_k^{(a,b)}`: an eigenvalue of its three-term recurrence.
+
+    Golub and Welsch, Calculation of Gauss quadrature rules, Math. Comp. 23 (1969).
+    """
+    n = np.arange(1.0, k)
+    s = 2 * n + a + b
+    diagonal = np.concatenate([[(b - a) / (a + b + 2)], (b * b - a * a) / (s * (s + 2))])
+    beside = 4 * n * (n + a) * (n + b) * (n + a + b) / (s * s * (s + 1) * (s - 1))
+    recurrence = np.diag(diagonal) + np.diag(np.sqrt(beside), -1)
+    return float(np.linalg.eigvalsh(recurrence)[-1])  # of the lower triangle
+
+
+def _binomial(n: int, k: int) -> float:
+    """`C(n, k)`, `inf` beyond the range of float64."""
+    try:
+        return float(math.comb(n, k))
+    except OverflowError:
+        return math.inf
 
 
 def _gegenbauer(k: int, s: float, dim: int) -> tuple[float, float]:

@@ -7,8 +7,8 @@ vectors gives `N f(1) >= sum_{x,y} f(<x,y>) >= N^2 f_0`. The programme is solved
 and its polynomial rounded to rationals and lowered until an exact root count (Sturm) shows that it
 has no zero on [-1, s]: the bound returned is proved in exact arithmetic.
 
-Like `packing.bounds.codes` it bounds spherical codes, and not `rho`. Delsarte, Goethals and Seidel,
-Spherical codes and designs, Geom. Dedicata 6 (1977).
+Like `rowsep.packing.bounds.codes` it bounds spherical codes, and not `rho`. Delsarte, Goethals and
+Seidel, Spherical codes and designs, Geom. Dedicata 6 (1977).
 """
 
 from fractions import Fraction
@@ -16,10 +16,13 @@ from numbers import Rational
 from typing import NamedTuple
 
 import numpy as np
-import sympy
-from scipy.optimize import linprog
 
-from packing import checks
+from .. import checks
+from ..extras import extra
+
+with extra("exact"):
+    import sympy
+    from scipy.optimize import linprog
 
 GRID = 1000
 REFINEMENTS = 4

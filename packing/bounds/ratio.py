@@ -6,9 +6,9 @@ rho(S) = min_{i<j} ||s_i - s_j|| / max_{i<j} ||s_i - s_j||
 import math
 from typing import NamedTuple
 
-from packing import checks
-from packing.bounds.codes import levenshtein_cosine
-from packing.cloud import jung_radius
+from .. import checks
+from ..cloud import jung_radius
+from .codes import levenshtein_cosine
 
 ROUNDED_UP = 1.0 + 2.0**-50
 """More than the rounding of the formulas, so that what attains a bound does not exceed it."""
@@ -30,9 +30,9 @@ def upper_bound(num_rows: int, dim: int) -> Bound:
 
     The least of `closed_form_bound`, `volume_bound`, `lifted_bound`, for V >= d+2 the exact value
     at d+2, which is `radon_bound`, and for d = 2 `planar_bound`, rounded up. Bounds on the cosines
-    of spherical codes (`packing.bounds.codes`, `packing.bounds.delsarte`) are not among them: a
-    cloud need not lie on a sphere, and a bound on the largest cosine alone says nothing of the
-    diameter. They enter through `lifted_bound` only.
+    of spherical codes (`rowsep.packing.bounds.codes`, `rowsep.packing.bounds.delsarte`) are not
+    among them: a cloud need not lie on a sphere, and a bound on the largest cosine alone says
+    nothing of the diameter. They enter through `lifted_bound` only.
 
     Args:
         num_rows: V, at least 0.

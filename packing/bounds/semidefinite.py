@@ -13,15 +13,18 @@ a floor the optimum is 1 (the simplex), whatever d is.
 import warnings
 from typing import NamedTuple
 
-import cvxpy as cp
 import numpy as np
 import torch
 from torch import Tensor
 
-from packing import checks
-from packing.bounds.ratio import rho_upper_bound
-from packing.cloud import jung_radius
-from packing.rows import CentredRows
+from .. import checks
+from ..cloud import jung_radius
+from ..extras import extra
+from ..rows import CentredRows
+from .ratio import rho_upper_bound
+
+with extra("exact"):
+    import cvxpy as cp
 
 SHIFTS = 10.0 ** np.arange(-13, -2)
 """Tried for the shift of the multipliers that makes a bound of them."""

@@ -1,7 +1,7 @@
 """Bounds on the steepest step `N(A) = max <A,S> subject to D(S) <= 1`, a norm of the centred `A`.
 
-In closed form, O(V d^2 + d^3) and one pass over all pairs; `packing.steepest_step` solves it.
-Proofs: docs/mathematics.md.
+In closed form, O(V d^2 + d^3) and one pass over all pairs; `rowsep.packing.steepest_step` solves
+it. Proofs: docs/mathematics.md.
 """
 
 import math
@@ -10,10 +10,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from packing import checks
-from packing.cloud import diameter as measure_diameter
-from packing.cloud import jung_radius
-from packing.rows import CentredRows, times_power_of_two
+from .. import checks
+from ..cloud import diameter as measure_diameter
+from ..cloud import jung_radius
+from ..rows import CentredRows, times_power_of_two
 
 
 class StepBound(NamedTuple):

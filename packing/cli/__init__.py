@@ -14,10 +14,9 @@ from typing import Annotated
 
 import typer
 
-from packing import report
-from packing.cli import measure, records, solve
-from packing.cli.options import complain
-from packing.io import InputError
+from ..io import InputError
+from . import measure, records, report, solve
+from .options import complain
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 for command, summary in (

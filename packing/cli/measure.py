@@ -3,8 +3,8 @@
 import typer
 from rich.console import Console
 
-from packing import report
-from packing.cli.options import AsJson, Key, Momentum, RealRows, Side, load, taking_part
+from . import report
+from .options import AsJson, Key, Momentum, RealRows, Side, load, taking_part
 
 
 def measure(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from torch import Tensor
 
-from packing.io import InputError, MatrixInfo, Orientation, load_demo, load_matrix
+from ..io import InputError, MatrixInfo, Orientation, load_demo, load_matrix
 
 Momentum = Annotated[
     Path | None, typer.Argument(help="File with the momentum; the shipped one if left out.")

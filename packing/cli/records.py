@@ -12,12 +12,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from packing import records, report
-from packing.certificate import CertificateError, check_certificate
-from packing.cli.options import AsJson
-from packing.configuration import DENOMINATOR, Configuration
-from packing.io import InputError, replacing
-from packing.multistart import LARGEST
+from ..bounds.certificate import CertificateError, check_certificate
+from ..checks import LARGEST
+from ..io import InputError, replacing
+from ..point_sets import records
+from ..point_sets.configuration import DENOMINATOR, Configuration
+from . import report
+from .options import AsJson
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 DIGITS = 30
@@ -121,7 +122,7 @@ def certify(
 def _remedy(num_points: int, dim: int) -> str:
     """The call that makes a configuration of this size."""
     exact = num_points * dim <= LARGEST
-    function = "packing.minimal_diameter" if exact else "packing.codes.best_code"
+    function = "rowsep.packing.minimal_diameter" if exact else "rowsep.packing.codes.best_code"
     return f"{function}({num_points}, {dim})"
 
 
@@ -147,7 +148,7 @@ def _check_figure(figure: Path, dim: int, force: bool) -> None:
 
 
 def _draw(best: Configuration, path: Path) -> None:
-    from packing.picture import configuration_figure  # matplotlib takes a second to import
+    from .picture import configuration_figure  # matplotlib takes a second to import
 
     drawn = configuration_figure(best)
     try:

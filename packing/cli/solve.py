@@ -17,13 +17,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
 
-from packing import bounds, cloud, report
-from packing.baselines import BASELINES, Quality, quality
-from packing.cli.options import AsJson, Key, Momentum, RealRows, Side, complain, load, taking_part
-from packing.io import InputError, MatrixInfo, check_writable, replacing, save_matrix
-from packing.solution import Progress as Pass
-from packing.solution import Solution
-from packing.solve import solve as separate
+from .. import bounds, cloud
+from ..baselines import BASELINES, Quality, quality
+from ..io import InputError, MatrixInfo, check_writable, replacing, save_matrix
+from ..solution import Progress as Pass
+from ..solution import Solution
+from ..solve import solve as separate
+from . import report
+from .options import AsJson, Key, Momentum, RealRows, Side, complain, load, taking_part
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 FRONT_FLOORS = (0.7, 0.65, 0.6, 0.5, 0.4, 0.3)
@@ -293,7 +294,7 @@ def _drawn(path: Path | None, *drawing: Any) -> bytes | None:
     """Return the figure's file."""
     if path is None:
         return None
-    from packing.plot import figure  # matplotlib takes a second to import
+    from .plot import figure  # matplotlib takes a second to import
 
     A, solution, baselines, front, measure = drawing
     buffer = io.BytesIO()

@@ -1,10 +1,10 @@
 """Explicit configurations of known `rho`; `best_code(V, d)` picks the best one that applies."""
 
-from packing.codes.aligned import Aligned, align, blend
-from packing.codes.best import best_code
-from packing.codes.code import Code
-from packing.codes.inverse import LeastDimension, MostRows, least_dimension, most_rows
-from packing.codes.polish import polish
+from .aligned import Aligned, align, blend
+from .best import best_code
+from .code import Code
+from .inverse import LeastDimension, MostRows, least_dimension, most_rows
+from .polish import polish
 
 __all__ = [
     "Aligned",

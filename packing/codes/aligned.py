@@ -12,10 +12,13 @@ Neither changes a distance between code rows: the result is as well separated as
 from typing import NamedTuple
 
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from packing import checks
+from .. import checks
+from ..extras import extra
+
+with extra("codes"):
+    from scipy.optimize import linear_sum_assignment
 
 BLOCK_SCORES = 1 << 24
 """Entries of one matrix of inner products, 64 MiB: what bounds the memory of an assignment."""
@@ -25,7 +28,7 @@ class Aligned(NamedTuple):
     """A code brought as near to a momentum as turning and sharing out found."""
 
     rows: Tensor
-    """`c_pi(i) R`, shape (V, d): pass it as `state=` to `packing.solve`."""
+    """`c_pi(i) R`, shape (V, d): pass it as `state=` to `rowsep.packing.solve`."""
     indices: Tensor
     """pi(i), the code row of each row, shape (V,), int64."""
     rotation: Tensor

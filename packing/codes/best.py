@@ -3,23 +3,23 @@
 from collections.abc import Iterator
 from itertools import count, islice
 
-from packing import checks
-from packing.codes.code import Code, Part
-from packing.codes.fields import prime_powers
-from packing.codes.golay import Golay
-from packing.codes.grid import Grid
-from packing.codes.icosians import Icosians
-from packing.codes.lattice_balls import MOST_DIMENSIONS, MOST_ROWS, LatticeBall
-from packing.codes.lattices import MinimalVectors
-from packing.codes.negatives import WithNegatives
-from packing.codes.paley import Paley
-from packing.codes.phases import Phases
-from packing.codes.recorded import Recorded
-from packing.codes.reed_solomon import ReedSolomon
-from packing.codes.signs import Gold, Kerdock
-from packing.codes.simplices import Midpoints, Simplices
-from packing.codes.strongly_regular import named
-from packing.records import found_ratios
+from .. import checks
+from ..point_sets.records import found_ratios
+from .binary.golay import Golay
+from .binary.signs import Gold, Kerdock
+from .code import Code, Part
+from .complex.paley import Paley
+from .complex.phases import Phases
+from .fields import prime_powers
+from .lattices.balls import MOST_DIMENSIONS, MOST_ROWS, LatticeBall
+from .lattices.grid import Grid
+from .lattices.minimal_vectors import MinimalVectors
+from .polytopes.icosians import Icosians
+from .polytopes.negatives import WithNegatives
+from .polytopes.reed_solomon import ReedSolomon
+from .polytopes.simplices import Midpoints, Simplices
+from .polytopes.strongly_regular import named
+from .recorded import Recorded
 
 
 def best_code(num_rows: int, dim: int) -> Code:

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from packing import checks, cloud
-from packing.bounds import rho_upper_bound
+from .. import checks, cloud
+from ..bounds import rho_upper_bound
 
 BLOCK_ENTRIES = 1 << 22
 """Entries generated at a time; temporaries are some multiples of it."""
@@ -31,7 +31,7 @@ class Code(ABC):
         num_rows: V.
         dim: d.
         rho: separation over diameter, at least; exactly where `evidence` says so. 0.0 for one row,
-            as in `packing.cloud.ratio`.
+            as in `rowsep.packing.cloud.ratio`.
         evidence: "exact", "proved" (a lower bound by a theorem), "measured" (on all pairs) or
             "estimate" (no guarantee).
         origin: where the configuration comes from, in a sentence.

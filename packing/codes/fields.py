@@ -8,10 +8,14 @@ of the field but `Tr(g^k)`, the trace to the prime field GF(p).
 import math
 from functools import cache
 
-import galois
 import numpy as np
 import torch
 from torch import Tensor
+
+from ..extras import extra
+
+with extra("codes"):
+    import galois
 
 
 @cache

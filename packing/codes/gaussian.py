@@ -4,11 +4,14 @@ import math
 
 import numpy as np
 import torch
-from scipy.special import betaincinv
 from torch import Tensor
 
-from packing import checks
-from packing.codes.code import Code
+from .. import checks
+from ..extras import extra
+from .code import Code
+
+with extra("codes"):
+    from scipy.special import betaincinv
 
 
 class Gaussian(Code):

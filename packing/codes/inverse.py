@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from packing import checks
-from packing.bounds import rho_upper_bound
-from packing.codes.best import best_code
-from packing.codes.code import Code
+from .. import checks
+from ..bounds import rho_upper_bound
+from .best import best_code
+from .code import Code
 
 MOST_DIMENSIONS = 1 << 16
 MOST_ROWS = 1 << 62
@@ -39,8 +39,8 @@ def least_dimension(num_rows: int, rho: float) -> LeastDimension:
     """Return the fewest dimensions in which V rows of separation over diameter `rho` are known.
 
     V - 1 dimensions hold them at any `rho` (regular simplex). The bound is that of
-    `packing.bounds.rho_upper_bound`, the construction that of `best_code`; both grow with d, and
-    are searched by bisection, up to twice the dimension found.
+    `rowsep.packing.bounds.rho_upper_bound`, the construction that of `best_code`; both grow with d,
+    and are searched by bisection, up to twice the dimension found.
 
     Args:
         num_rows: V, at least 2.
@@ -60,9 +60,9 @@ def least_dimension(num_rows: int, rho: float) -> LeastDimension:
 def most_rows(dim: int, rho: float) -> MostRows:
     """Return the most rows of R^d of separation over diameter `rho` that are known.
 
-    The bound is that of `packing.bounds.rho_upper_bound`, the construction that of `best_code`;
-    both fall with V, and are searched by bisection. Of codes with more rows than 2^62 no more
-    than these are counted.
+    The bound is that of `rowsep.packing.bounds.rho_upper_bound`, the construction that of
+    `best_code`; both fall with V, and are searched by bisection. Of codes with more rows than 2^62
+    no more than these are counted.
 
     Args:
         dim: d, from 1 to 2^16.

@@ -7,12 +7,15 @@ most, so the last stage decides between distances that differ by a part in a tho
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 
-from packing import checks, cloud
-from packing.codes.code import Code, Stored
-from packing.pairs import soft_extremes
+from .. import checks, cloud
+from ..extras import extra
+from ..pairs import soft_extremes
+from .code import Code, Stored
+
+with extra("codes"):
+    from scipy.optimize import minimize
 
 BETAS = tuple(32.0 * 2**k for k in range(9))
 """The stages; 32 lets rows pass one another, 8192 moves them by parts in ten thousand."""

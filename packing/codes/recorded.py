@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from packing.codes.code import Held
-from packing.records import best_configuration, found_ratios
+from ..point_sets.records import best_configuration, found_ratios
+from .code import Held
 
 
 class Recorded(Held):
     """The stored configuration of n points of R^d, centred; `rho` is certified to 27 digits.
 
-    Where a published value is better than the one stored (`packing.records.records` says so), its
-    points are not known here.
+    Where a published value is better than the one stored
+    (`rowsep.packing.point_sets.records.records` says so), its points are not known here.
     """
 
     def __init__(self, num_rows: int, dim: int):
@@ -20,7 +20,7 @@ class Recorded(Held):
             KeyError: none is stored.
         """
         rho = float(found_ratios()[dim, num_rows]) ** -0.5
-        origin = f"the record of {num_rows} points in R^{dim} (packing.records)"
+        origin = f"the record of {num_rows} points in R^{dim} (point_sets.records)"
         super().__init__(num_rows, dim, rho, "proved", origin)
 
     def _build(self) -> Tensor:

@@ -10,11 +10,11 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from packing.pairs import blocked, naive
-from packing.pairs.farthest import ends
-from packing.pairs.lists import PairList, TooManyPairs
-from packing.pairs.results import Extremes, Forces, SoftExtremes
-from packing.pairs.rows import prepare
+from . import blocked, naive
+from .blocked.farthest import ends
+from .blocked.lists import PairList, TooManyPairs
+from .results import Extremes, Forces, SoftExtremes
+from .rows import prepare
 
 __all__ = [
     "Extremes",

@@ -10,12 +10,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from packing.pairs.results import Extremes, Forces, SoftExtremes
-from packing.pairs.rows import power_of_two, shift_down, unscale, working_dtype
+from .results import Extremes, Forces, SoftExtremes
+from .rows import power_of_two, shift_down, unscale, working_dtype
 
 
 def extremes(S: Tensor, *, mask: Tensor | None = None) -> Extremes:
-    """Exact separation and diameter; see `packing.pairs.extremes`."""
+    """Exact separation and diameter; see `rowsep.packing.pairs.extremes`."""
     index, X, exponent = _selected(S, mask)
     if len(index) < 2:
         return Extremes(math.inf, 0.0, (-1, -1), (-1, -1))
@@ -31,7 +31,7 @@ def extremes(S: Tensor, *, mask: Tensor | None = None) -> Extremes:
 
 
 def soft_extremes(S: Tensor, beta: float, *, mask: Tensor | None = None) -> SoftExtremes:
-    """`F_beta` and its gradient over every pair; see `packing.pairs.soft_extremes`."""
+    """`F_beta` and its gradient over every pair; see `rowsep.packing.pairs.soft_extremes`."""
     index, X, exponent = _selected(S, mask)
     gradient = torch.zeros(S.shape, dtype=working_dtype(S), device=S.device)
     found = extremes(S, mask=mask)
@@ -58,7 +58,7 @@ def forces(
     near: float = math.inf,
     far: float = 0.0,
 ) -> Forces:
-    """Pairwise forces over every pair; see `packing.pairs.forces`."""
+    """Pairwise forces over every pair; see `rowsep.packing.pairs.forces`."""
     dtype = working_dtype(S)
     X = S.detach().double()
     if X.numel():

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from packing.rows import powers_of_two
+from ..rows import powers_of_two
 
 CHUNK = 1 << 16
 """Entries handled at a time in float64: half a megabyte, to stay in a CPU's cache."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from packing.pairs.tiles import order_of
+from .tiles import order_of
 
 ROWS = 1024
 """Rows that a list of pairs is summed for at a time."""

@@ -1,1 +1,1 @@
-"""Solvers, one algorithm per file; call them through `packing.solve`."""
+"""Solvers, one algorithm per file; call them through `rowsep.packing.solve`."""

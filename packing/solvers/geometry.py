@@ -16,7 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from packing.cloud import jung_radius
+from ..cloud import jung_radius
 
 STRAIN = 0.9
 """Part of the largest `<A,X>` up to which a floor is restored at once on the way."""

@@ -11,8 +11,8 @@ not a rival to the other solvers for `rho`.
 
 from torch import Tensor
 
-from packing.pairs import Forces, forces
-from packing.solvers.geometry import Geometry
+from ..pairs import Forces, forces
+from .geometry import Geometry
 
 
 class Guttman:

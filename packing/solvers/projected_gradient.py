@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from packing.pairs import Forces, forces
-from packing.solvers.geometry import Geometry
-from packing.solvers.separation import shortened_
+from ..pairs import Forces, forces
+from .geometry import Geometry
+from .separation import shortened_
 
 
 class ProjectedGradient:

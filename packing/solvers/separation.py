@@ -22,9 +22,10 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from packing.pairs import Forces
-from packing.solution import Progress
-from packing.solvers.geometry import Geometry
+from ..cloud import jung_radius
+from ..pairs import Forces
+from ..solution import Progress
+from .geometry import ROWS, Geometry, row_inner, row_norms
 
 FAR = 0.9
 """Least far radius relative to the diameter of the pass before."""
@@ -70,6 +71,27 @@ class Agreement(NamedTuple):
 
 Measure = Callable[[Tensor, float], Agreement]
 """Agreement of rows of a given diameter."""
+
+
+def agreement(momentum: Tensor, measure: str) -> Measure:
+    """What measures alignment and cosine of iterates, in the working dtype, sums in float64."""
+    norms = row_norms(momentum)
+    unit = jung_radius(momentum.shape[1]) * float(norms.sum())
+    size = float(norms.norm())
+
+    def agree(rows: Tensor, diameter: float) -> Agreement:
+        inner = float(row_inner(momentum, rows).double().sum())
+        mean = rows.new_zeros(rows.shape[1], dtype=torch.float64)
+        for block in rows.split(ROWS):
+            mean += block.sum(dim=0, dtype=torch.float64)
+        mean /= len(rows)
+        square = float(row_norms(rows).square().sum()) - len(rows) * float(mean @ mean)
+        alignment = inner / (diameter * unit) if diameter > 0 else 0.0
+        cosine = inner / (size * math.sqrt(square)) if square > 0 else 0.0
+        held = alignment if measure == "decrease" else cosine
+        return Agreement(alignment, cosine, held)
+
+    return agree
 
 
 @dataclass

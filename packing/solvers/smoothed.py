@@ -17,9 +17,9 @@ import math
 
 from torch import Tensor
 
-from packing.pairs import Forces, forces
-from packing.solvers.geometry import Geometry
-from packing.solvers.separation import stretched_
+from ..pairs import Forces, forces
+from .geometry import Geometry
+from .separation import stretched_
 
 FIRST, LAST = 2.0, 20.0
 

@@ -7,7 +7,7 @@ more. The first of equal rows keeps its place. Zero rows have no direction and g
 import torch
 from torch import Tensor
 
-from packing.solvers.geometry import ROWS
+from .geometry import ROWS
 
 SIZE = 0.1
 """Noise relative to the largest row; small against the distances aimed at, large enough that one

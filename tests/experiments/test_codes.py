@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from experiments.codes import front, random_start, table
-from packing import cloud
-from packing.codes import best_code
+from rowsep.packing import cloud
+from rowsep.packing.codes import best_code
 
 
 def read(path):

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from experiments.minimal_diameter import compare, records, run, show
-from packing.certificate import check_certificate
-from packing.solvers.exact.log import SearchLog
+from rowsep.packing.bounds.certificate import check_certificate
+from rowsep.packing.exact.log import SearchLog
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from experiments.packing_quality import run, show
 from experiments.packing_quality.fits import power_law
 from experiments.table import read
-from packing import cloud
-from packing.bounds import rho_upper_bound
+from rowsep.packing import cloud
+from rowsep.packing.bounds import rho_upper_bound
 
 app = Typer()
 app.command()(run.main)

@@ -5,9 +5,9 @@ import torch
 
 from experiments.spherical_codes import families, run, show
 from experiments.spherical_codes.published import REACHED, published
-from packing.bounds.codes import levenshtein_cosine, rankin_cosine
-from packing.codes.signs import Kerdock
-from packing.solvers.exact.log import Key, SearchLog
+from rowsep.packing.bounds.codes import levenshtein_cosine, rankin_cosine
+from rowsep.packing.codes.binary.signs import Kerdock
+from rowsep.packing.exact.log import Key, SearchLog
 
 CLAIMED = [one for one in published() if families.family(one.points, one.dim)]
 SMALL = [one for one in published() if one.dim <= run.DIM and one.points <= run.POINTS]

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-import optim
+from rowsep import optim
 
 ALL = {
     "row norm": (optim.RowNormM, {}),

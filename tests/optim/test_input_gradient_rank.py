@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from optim.input_gradient_rank import limit_input_gradient_rank, truncated
+from rowsep.optim.input_gradient_rank import limit_input_gradient_rank, truncated
 
 
 @pytest.mark.parametrize("shape", [(20, 6), (6, 20), (7, 7), (1, 5)])

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.optim import SGD
 
-from optim.normalized_head import NormalizedHead
+from rowsep.optim.normalized_head import NormalizedHead
 
 
 def linear(seed: int = 0) -> nn.Linear:

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.optim import SGD, AdamW, Muon
 
-from optim.combined import Combined
-from optim.pace import Pace
+from rowsep.optim.model.combined import Combined
+from rowsep.optim.pace import Pace
 
 
 def gradient(step: int) -> torch.Tensor:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.optim import SGD
 
-from optim.spectral_cap import SpectralCap, top_singular_vectors, without_top_growth
+from rowsep.optim.spectral_cap import SpectralCap, top_singular_vectors, without_top_growth
 
 
 def pair(seed: int, rows: int, columns: int, dtype=torch.float64) -> tuple[torch.Tensor, ...]:

@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
-from optim import updates
-from optim.updates.right_polar import POLYNOMIALS, SAFETY
-from packing import cloud
-from packing.pairs import forces
+from rowsep.optim import updates
+from rowsep.optim.updates.right_polar import POLYNOMIALS, SAFETY
+from rowsep.packing import cloud
+from rowsep.packing.pairs import forces
 from tests.packing.clouds import DTYPES, gaussian, heavy, rotation, with_twins
 
 UPDATES = {
@@ -286,7 +286,7 @@ def test_an_interrupt_ends_the_step(generator, monkeypatch):
             raise KeyboardInterrupt
         return forces(*args, **kwargs)
 
-    monkeypatch.setattr("packing.solvers.projected_gradient.forces", interrupted)
+    monkeypatch.setattr("rowsep.packing.solvers.projected_gradient.forces", interrupted)
     with pytest.raises(KeyboardInterrupt):
         updates.row_separation(gaussian(20, 5, generator))
 

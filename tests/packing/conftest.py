@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-PACKAGES = ("packing", "optim")
+PACKAGE = "rowsep"
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def poisoned_empty(monkeypatch):
         def empty(*args, **kwargs):
             made = original(*args, **kwargs)
             caller = sys._getframe(1).f_globals.get("__name__", "")
-            if caller.split(".")[0] in PACKAGES and made.is_floating_point():
+            if caller.split(".")[0] == PACKAGE and made.is_floating_point():
                 made.fill_(float("nan"))
             return made
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from packing import baselines
+from rowsep.packing import baselines
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 ALL = [

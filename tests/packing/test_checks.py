@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from packing import bounds, checks, cloud
+from rowsep.packing import bounds, checks, cloud
 
 ROWS = torch.arange(12.0).reshape(4, 3)
 

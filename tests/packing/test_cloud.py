@@ -12,8 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from packing import cloud, rows
-from packing.checks import DTYPES
+from rowsep.packing import cloud, rows
+from rowsep.packing.checks import DTYPES
 
 EXACT = 1e-12
 KINDS = ("plain", "transposed", "strided", "masked", "twins")

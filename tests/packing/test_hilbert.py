@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from packing import cloud
-from packing.cloud import hilbert_distance
+from rowsep.packing import cloud
+from rowsep.packing.cloud import hilbert_distance
 
 DATA = Path(cloud.__file__).parent / "data" / "momentum.safetensors"
 seeds = st.integers(0, 2**32 - 1)

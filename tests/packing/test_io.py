@@ -10,7 +10,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from packing import io
+from rowsep.packing import io
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth", ".bin")
 NUMPY_SUFFIXES = (".npy", ".npz")

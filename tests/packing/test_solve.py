@@ -6,15 +6,15 @@ import sys
 import pytest
 import torch
 
-from packing import FloorNotMet, Progress, Solution, bounds, cloud, solve
-from packing.certify import certify
-from packing.io import demo_momentum
-from packing.rows import BLOCK_ENTRIES
-from packing.solve import MEASURES, SOLVERS
-from packing.solvers.ties import part_ties
+from rowsep.packing import FloorNotMet, Progress, Solution, bounds, cloud, solve
+from rowsep.packing.bounds.certify import certify
+from rowsep.packing.io import demo_momentum
+from rowsep.packing.rows import BLOCK_ENTRIES
+from rowsep.packing.solve import MEASURES, SOLVERS
+from rowsep.packing.solvers.ties import part_ties
 from tests.packing.clouds import DTYPES, gaussian, heavy
 
-MODULE = sys.modules["packing.solve"]
+MODULE = sys.modules["rowsep.packing.solve"]
 
 
 @pytest.fixture

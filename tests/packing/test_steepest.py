@@ -5,15 +5,15 @@ import math
 import pytest
 import torch
 
-from packing import steepest_step
-from packing.bounds import max_alignment_bounds, steepest_lower_bound, steepest_upper_bound
-from packing.cloud import alignment, diameter, jung_radius
-from packing.io import demo_momentum
-from packing.pairs import extremes
-from packing.solve import solve
-from packing.solvers import steepest_first_order
-from packing.solvers.flow import Flow, Laplacian
-from packing.solvers.groups import grouped
+from rowsep.packing import steepest_step
+from rowsep.packing.bounds import max_alignment_bounds, steepest_lower_bound, steepest_upper_bound
+from rowsep.packing.cloud import alignment, diameter, jung_radius
+from rowsep.packing.io import demo_momentum
+from rowsep.packing.pairs import extremes
+from rowsep.packing.solve import solve
+from rowsep.packing.solvers.steepest import first_order as steepest_first_order
+from rowsep.packing.solvers.steepest.flow import Flow, Laplacian
+from rowsep.packing.solvers.steepest.groups import grouped
 
 SOLVERS = ["first_order", "interior_point", "cone"]
 REACHED = {"first_order": 0.01, "interior_point": 1e-6, "cone": 1e-6}

@@ -7,7 +7,7 @@ import torch
 
 from experiments.lm_head import diagnostics, heads
 from experiments.lm_head.train import Session, train
-from packing import cloud
+from rowsep.packing import cloud
 from tests.experiments.lm_head.tiny import tiny
 
 

@@ -5,10 +5,10 @@ import copy
 import pytest
 import torch
 
-import optim
 from experiments.lm_head import variants
-from optim import updates
-from packing import cloud
+from rowsep import optim
+from rowsep.optim import updates
+from rowsep.packing import cloud
 
 
 @pytest.mark.parametrize("optimizer", [variants.RowNormDiameter, variants.RowNormCode])

@@ -5,10 +5,10 @@ import itertools
 import pytest
 import torch
 
-from packing import cloud
-from packing.codes import aligned
-from packing.codes.aligned import align, blend
-from packing.codes.best import best_code
+from rowsep.packing import cloud
+from rowsep.packing.codes import aligned
+from rowsep.packing.codes.aligned import align, blend
+from rowsep.packing.codes.best import best_code
 
 
 def momentum(rows, dim, generator):

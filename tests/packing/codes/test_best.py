@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from packing import bounds
-from packing.codes.best import best_code
-from packing.codes.code import Stored
-from packing.codes.gaussian import Gaussian
-from packing.codes.grid import Grid
-from packing.codes.inverse import least_dimension, most_rows
-from packing.codes.lattice_balls import LatticeBall
-from packing.codes.paley import Paley
-from packing.codes.phases import Phases
-from packing.codes.polish import polish
-from packing.codes.reed_solomon import ReedSolomon
-from packing.codes.signs import Gold, Kerdock
-from packing.codes.simplices import Midpoints, Orthoplex, Simplices
+from rowsep.packing import bounds
+from rowsep.packing.codes.best import best_code
+from rowsep.packing.codes.binary.signs import Gold, Kerdock
+from rowsep.packing.codes.code import Stored
+from rowsep.packing.codes.complex.paley import Paley
+from rowsep.packing.codes.complex.phases import Phases
+from rowsep.packing.codes.gaussian import Gaussian
+from rowsep.packing.codes.inverse import least_dimension, most_rows
+from rowsep.packing.codes.lattices.balls import LatticeBall
+from rowsep.packing.codes.lattices.grid import Grid
+from rowsep.packing.codes.polish import polish
+from rowsep.packing.codes.polytopes.reed_solomon import ReedSolomon
+from rowsep.packing.codes.polytopes.simplices import Midpoints, Orthoplex, Simplices
 
 HEADS = [64, 100, 128, 256, 576, 768, 896, 1024, 1152, 1536, 2048]
 HEADS += [2304, 2560, 2880, 3072, 3584, 4096, 5120, 7168, 8192]

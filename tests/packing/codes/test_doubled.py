@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from packing.codes import best_code
-from packing.codes.golay import Golay, words
-from packing.codes.icosians import Icosians
-from packing.codes.lattices import MinimalVectors
-from packing.codes.negatives import WithNegatives
-from packing.codes.recorded import Recorded
-from packing.codes.signs import Kerdock
-from packing.records import records
+from rowsep.packing.codes import best_code
+from rowsep.packing.codes.binary.golay import Golay, words
+from rowsep.packing.codes.binary.signs import Kerdock
+from rowsep.packing.codes.lattices.minimal_vectors import MinimalVectors
+from rowsep.packing.codes.polytopes.icosians import Icosians
+from rowsep.packing.codes.polytopes.negatives import WithNegatives
+from rowsep.packing.codes.recorded import Recorded
+from rowsep.packing.point_sets.records import records
 
 
 def test_the_golay_code_is_linear_with_its_weights():

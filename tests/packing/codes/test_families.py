@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 import torch
 
-from packing.codes.best import best_code
-from packing.codes.code import Part, Stored
-from packing.codes.gaussian import Gaussian
-from packing.codes.golay import Golay
-from packing.codes.grid import Grid
-from packing.codes.icosians import Icosians
-from packing.codes.lattice_balls import LatticeBall, _within
-from packing.codes.lattices import MinimalVectors
-from packing.codes.negatives import WithNegatives
-from packing.codes.paley import Paley
-from packing.codes.phases import Phases
-from packing.codes.recorded import Recorded
-from packing.codes.reed_solomon import ReedSolomon
-from packing.codes.signs import Gold, Kerdock
-from packing.codes.simplices import Midpoints, Orthoplex, Simplices
-from packing.codes.strongly_regular import named
+from rowsep.packing.codes.best import best_code
+from rowsep.packing.codes.binary.golay import Golay
+from rowsep.packing.codes.binary.signs import Gold, Kerdock
+from rowsep.packing.codes.code import Part, Stored
+from rowsep.packing.codes.complex.paley import Paley
+from rowsep.packing.codes.complex.phases import Phases
+from rowsep.packing.codes.gaussian import Gaussian
+from rowsep.packing.codes.lattices.balls import LatticeBall, _within
+from rowsep.packing.codes.lattices.grid import Grid
+from rowsep.packing.codes.lattices.minimal_vectors import MinimalVectors
+from rowsep.packing.codes.polytopes.icosians import Icosians
+from rowsep.packing.codes.polytopes.negatives import WithNegatives
+from rowsep.packing.codes.polytopes.reed_solomon import ReedSolomon
+from rowsep.packing.codes.polytopes.simplices import Midpoints, Orthoplex, Simplices
+from rowsep.packing.codes.polytopes.strongly_regular import named
+from rowsep.packing.codes.recorded import Recorded
 
 CODES = [
     Simplices(1, 3),
@@ -233,7 +233,7 @@ def test_rows_do_not_depend_on_the_default_dtype(code, default):
 def test_blocks_do_not_show(code, monkeypatch):
     few = range(min(code.num_rows, 300))
     whole = code.rows(few)
-    monkeypatch.setattr("packing.codes.code.BLOCK_ENTRIES", 7 * code.dim)
+    monkeypatch.setattr("rowsep.packing.codes.code.BLOCK_ENTRIES", 7 * code.dim)
     assert torch.equal(code.rows(few), whole)
 
 

@@ -7,7 +7,7 @@ of the product of two such diagonals gives all inner products between two bases 
 import pytest
 import torch
 
-from packing.codes.signs import Gold, Kerdock
+from rowsep.packing.codes.binary.signs import Gold, Kerdock
 
 
 def walsh(signs):

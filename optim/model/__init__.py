@@ -1,0 +1,1 @@
+"""From a whole language model to one optimiser: who serves which parameter."""

@@ -1,0 +1,90 @@
+"""From the rows of a solver to an update whose figures are exact.
+
+The rows are centred in float64, scaled to the diameter asked, rounded to the dtype of the
+momentum, and the rounded update is measured: two exact passes, and one more each time that
+rounding carried the diameter over.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import cloud
+from ..pairs import Extremes, extremes
+from ..rows import CentredRows, times_power_of_two
+
+
+class Certified(NamedTuple):
+    """Rows, the scale that makes an update of them, and the exact figures of that update.
+
+    The update itself is made on demand: one cloud less in memory while others are certified.
+    """
+
+    rows: Tensor
+    rows_diameter: float
+    """Exact diameter of `rows`."""
+    factor: float
+    """The update is `factor * 2**exponent` times the rows, centred."""
+    exponent: int
+    exact: Extremes
+    """Of the update."""
+    alignment: float
+    cosine: float
+    passes: int
+
+    @property
+    def rho(self) -> float:
+        """Separation over diameter, 0.0 if all rows are equal."""
+        return self.exact.delta / self.exact.diameter if self.exact.diameter > 0 else 0.0
+
+    def update(self, A: Tensor, mask: Tensor | None) -> Tensor:
+        """Shape (V, d), dtype of the momentum, zero in rows that the mask leaves out."""
+        return _scaled(self.rows, A, mask, self.factor, self.exponent)
+
+
+def certify(rows: Tensor, A: Tensor, mask: Tensor | None, diameter: float) -> Certified:
+    """Scale rows to a diameter and measure them as an update for `A`.
+
+    Args:
+        rows: rows that take part, shape (n, d), at unit scale.
+        A: momentum, shape (V, d).
+        mask: the n rows of `A` that take part, or None for all.
+        diameter: not exceeded by the update.
+
+    Returns:
+        An update of diameter `diameter` within a few roundings of the dtype, never above it.
+    """
+    spread = extremes(rows).diameter
+    passes = 1
+    # two roundings under the diameter at once, as one pass more costs more than 2^-22 of it
+    slack = 1 - 2 * torch.finfo(torch.promote_types(A.dtype, torch.float32)).eps
+    # apart from its power of two, as a large diameter over a small spread overflows
+    mantissa, exponent = math.frexp(diameter)
+    factor = mantissa / spread * slack if spread > 0 else 0.0
+    while True:
+        update = _scaled(rows, A, mask, factor, exponent)
+        exact = extremes(update, mask=mask)
+        passes += 1
+        if exact.diameter <= diameter:
+            break
+        factor *= diameter / exact.diameter * (1 - torch.finfo(A.dtype).eps / 8)
+        del update
+    alignment = cloud.alignment(A, update, mask, diameter=exact.diameter)
+    cosine = cloud.cosine(A, update, mask)
+    return Certified(rows, spread, factor, exponent, exact, alignment, cosine, passes)
+
+
+def _scaled(rows: Tensor, A: Tensor, mask: Tensor | None, factor: float, exponent: int) -> Tensor:
+    """`factor * 2**exponent * rows`, centred, in the shape and dtype of `A`."""
+    centred = CentredRows(rows)
+    update = torch.zeros(A.shape, dtype=A.dtype, device=A.device)
+    take_part = None if mask is None else mask.nonzero()[:, 0]
+    at = 0
+    for block in centred:
+        part = slice(at, at + len(block))
+        made = times_power_of_two(block * factor, centred.exponent + exponent).to(A.dtype)
+        update[part if take_part is None else take_part[part]] = made
+        at += len(block)
+    return update

@@ -1,0 +1,1 @@
+"""Pieces of lattices: minimal vectors, the points in a ball, boxes of the integer grid."""

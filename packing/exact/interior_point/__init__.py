@@ -1,0 +1,1 @@
+"""Interior-point methods over batches of small problems, for clouds and for spherical codes."""
