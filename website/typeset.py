@@ -16,7 +16,9 @@ FORMULA = re.compile(
 )
 CODE = re.compile(r"\"|\w\.\w*[A-Za-z]|\*\*|\w=\w|->|\w\(\)|^\w+/\w+\.|\[\d|impl|__|^[\w-]+/$")
 POWER = r"\b\w+\^(?:\([^()]*\)|-?\w+(?:\.\d+)?)"
-SPAN = re.compile(rf"`(?P<code>[^`]+)`(?=(?P<next>\w?))|(?P<power>{POWER})")
+SPAN = re.compile(
+    rf"`(?P<code>[^`]+)`(?=(?P<next>\w?))|(?P<power>{POWER})|docs/(?P<page>[\w/-]+)\.md"
+)
 BLOCK = re.compile(r"(?<=\n\n)(?: {4}.*(?:\n|$))+")
 RELATION = re.compile(r"=|<-|\|\||<\w+, ?\w+>")
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
@@ -37,7 +39,8 @@ def page(markdown: str) -> str:
 def docstring(text: str) -> str:
     """Return a docstring as reStructuredText, with its formulas in the role and directive `math`.
 
-    Other code spans get the two backticks of that language, and other blocks stay as they are.
+    Other code spans get the two backticks of that language, other blocks stay as they are, and
+    pages of the docs become links.
     """
     parts: list[str] = []
     end = 0
@@ -53,13 +56,15 @@ def _dollars(span: re.Match[str]) -> str:
 
 
 def _role(span: re.Match[str]) -> str:
+    if span["page"]:
+        return f":doc:`/{span['page']}`"
     formula = _formula(span)
     markup = f"``{span['code']}``" if formula is None else f":math:`{latex(formula)}`"
     return markup + "\\ " * bool(span["next"])  # markup ends before a letter only with a glue
 
 
 def _formula(span: re.Match[str]) -> str | None:
-    if span["power"]:
+    if span["power"] or span["page"]:
         return span["power"]
     return span["code"] if is_formula(span["code"]) else None
 

@@ -4,9 +4,9 @@ ships.
     python -m experiments.minimal_diameter.records
 
 Each is solved to thirty digits, checked as a certificate and written to
-`packing/point_sets/records/found_d<dim>.json`, one line each. The counts of starts and of those that agree are
-those of the random starts, of every seed in the log; where none agrees the cloud was found by
-perturbing others (`run --neighbours`).
+`packing/point_sets/records/found_d<dim>.json`, one line each. The counts of starts and of those
+that agree are those of the random starts, of every seed in the log; where none agrees the cloud was
+found by perturbing others (`run --neighbours`).
 """
 
 import json
