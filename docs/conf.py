@@ -26,6 +26,7 @@ myst_links_external_new_tab = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autoclass_content = "both"
 autodoc_default_options = {"members": True}
 python_maximum_signature_line_length = 80
 napoleon_numpy_docstring = False

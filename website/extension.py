@@ -13,6 +13,8 @@ from website import results, typeset
 
 logger = logging.getLogger(__name__)
 
+MADE = "Create new instance of "
+"""How Python documents what makes a named tuple."""
 GENERATED = "generated"
 """Folder of the figures beside the pages; git ignores it."""
 
@@ -61,4 +63,5 @@ def _page(_app: Sphinx, _name: str, source: list[str]) -> None:
 def _docstring(
     _app: Sphinx, _what: str, _name: str, _object: object, _options: object, lines: list[str]
 ) -> None:
-    lines[:] = typeset.docstring("\n".join(lines)).split("\n")
+    written = (line for line in lines if not line.startswith(MADE))
+    lines[:] = typeset.docstring("\n".join(written)).split("\n")

@@ -10,6 +10,11 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from playwright.sync_api import sync_playwright
 
+from rowsep import optim, packing
+from rowsep.optim import updates
+from rowsep.packing import bounds, codes, pairs
+
+MODULES = (packing, bounds, codes, pairs, optim, updates)
 ROOT = Path(__file__).parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDTHS = (1280, 390)
@@ -61,21 +66,28 @@ def test_the_site_opens_from_disk(site, browser):
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 40
     wrong, links, anchors = [], {}, {}
-    for width in WIDTHS:
-        tab = browser.new_page(viewport={"width": width, "height": 800})
-        listen(tab, wrong)
-        for page in pages:
-            tab.goto(page.as_uri())
+    tab = browser.new_page()
+    listen(tab, wrong)
+    for page in pages:
+        tab.goto(page.as_uri())
+        for width in WIDTHS:
+            tab.set_viewport_size({"width": width, "height": 800})
             wide = tab.evaluate("document.documentElement.scrollWidth")
             wrong += [(page.name, f"{wide} pixels wide at {width}")] * (wide > width)
-            text = tab.evaluate(TEXT).split("\n")
-            wrong += [(page.name, f"raw: {line}") for line in text if any(s in line for s in RAW)]
-            links[page] = tab.eval_on_selector_all("a[href]", "all => all.map(a => a.href)")
-            anchors[page] = set(tab.eval_on_selector_all("[id]", "all => all.map(e => e.id)"))
-        tab.close()
+        text = tab.evaluate(TEXT).split("\n")
+        wrong += [(page.name, f"raw: {line}") for line in text if any(s in line for s in RAW)]
+        links[page] = tab.eval_on_selector_all("a[href]", "all => all.map(a => a.href)")
+        anchors[page] = set(tab.eval_on_selector_all("[id]", "all => all.map(e => e.id)"))
+    tab.close()
     wrong += [(page.name, one) for page in pages for one in links[page] if not leads(one, anchors)]
     assert wrong == []
+    assert public() <= {anchor for found in anchors.values() for anchor in found}
     assert "Padded vocabularies" in searched(site, browser, "padding")
+
+
+def public():
+    """The public names, which the reference has as anchors."""
+    return {f"{module.__name__}.{name}" for module in MODULES for name in module.__all__}
 
 
 def listen(tab, wrong):
