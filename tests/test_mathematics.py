@@ -1,4 +1,4 @@
-"""Statements of docs/explanation/mathematics.md that no measure tests, and its references to code."""
+"""Statements of docs/explanation/mathematics.md that no measure tests, and its references."""
 
 import ast
 import math
