@@ -1,6 +1,7 @@
 """Optimisers for language-model heads built on the packing solvers."""
 
 from .heads.base import HeadOptimizer
+from .heads.normuon import NorMuon
 from .heads.polar_grad import HybridPolarGradM, LeftPolarGradM, RightPolarGradM
 from .heads.row_norm import RowNormM
 from .heads.row_separation import RowSeparation, StepReport
@@ -23,6 +24,7 @@ __all__ = [
     "HeadOptimizer",
     "HybridPolarGradM",
     "LeftPolarGradM",
+    "NorMuon",
     "NormalizedHead",
     "Pace",
     "RightPolarGradM",

@@ -1,20 +1,20 @@
-"""The head optimisers by name: those of `optim`, of torch, NorMuon, and the ablation's."""
+"""The head optimisers by name: those of `optim`, of torch, and the ablation's."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from experiments.lm_head import variants
-from experiments.lm_head.normuon import NorMuon
 from rowsep import optim
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "AdamW": torch.optim.AdamW,
     "NAdam": torch.optim.NAdam,
     "Muon": torch.optim.Muon,
-    "NorMuon": NorMuon,
+    "NorMuon": partial(optim.NorMuon, center=False),  # as published
     "Signum": optim.Signum,
     "RowNormM": optim.RowNormM,
     "RightPolarGradM": optim.RightPolarGradM,

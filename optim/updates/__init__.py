@@ -2,6 +2,7 @@
 
 from .hybrid import hybrid
 from .left_polar import left_polar
+from .normuon import normuon
 from .right_polar import right_polar
 from .row_norm import row_norm
 from .row_separation import row_separation
@@ -12,6 +13,7 @@ from .steepest import steepest
 __all__ = [
     "hybrid",
     "left_polar",
+    "normuon",
     "right_polar",
     "row_norm",
     "row_separation",

@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from . import optim, packing
     from .packing import measure, solve
 
-__all__ = ["measure", "optim", "packing", "solve"]
+    __version__: str
+
+__all__ = ["__version__", "measure", "optim", "packing", "solve"]
 
 
 def __getattr__(name: str) -> Any:
     if name in ("optim", "packing"):
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("rowsep")
     if name in ("measure", "solve"):
         return getattr(importlib.import_module(f"{__name__}.packing"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

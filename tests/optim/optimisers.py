@@ -15,6 +15,8 @@ ALL = {
     "row then polar": (optim.HybridPolarGradM, {"order": "row_then_polar"}),
     "rowwise adam": (optim.RowwiseAdam, {}),
     "rowwise adam, no polar": (optim.RowwiseAdam, {"polar": False, "nesterov": False}),
+    "normuon": (optim.NorMuon, {}),
+    "normuon, uncentred": (optim.NorMuon, {"center": False, "nesterov": False}),
     "sign": (optim.Signum, {}),
     "steepest": (optim.SteepestDescent, {}),
     "steepest, warm": (optim.SteepestDescent, {"warm_start": True, "passes": 2}),

@@ -59,6 +59,8 @@ def test_the_classes_apply_their_updates(name, generator):
             M, order=options.get("order", "polar_then_row")
         ),
         optim.Signum: updates.sign,
+        # in the first step the RMS of a row of the polar factor is its own
+        optim.NorMuon: first_normuon,
         # in the first step the RMS of a row's gradients is the length of its momentum
         optim.RowwiseAdam: lambda M: at_diameter_one(
             updates.hybrid(M, order="row_then_polar", alpha=0.0)
@@ -71,6 +73,12 @@ def test_the_classes_apply_their_updates(name, generator):
     # the polar factor multiplies roundings, which fall differently on the way of RowwiseAdam
     atol = 1e-5 if cls is optim.RowwiseAdam else 1e-6
     torch.testing.assert_close(p.detach(), weight - function(grad, **keep), rtol=0, atol=atol)
+
+
+def first_normuon(M, center=True):
+    rows = torch.nn.functional.normalize(updates.right_polar(M, alpha=0.0, center=center))
+    rows = rows - rows.mean(dim=0) if center else rows
+    return 0.2 * M.numel() ** 0.5 * rows / rows.norm()
 
 
 def at_diameter_one(update):
