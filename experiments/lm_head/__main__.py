@@ -25,7 +25,7 @@ def main(
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS))] = "cpu",
     time_limit: Annotated[float | None, typer.Option(help="minutes; unfinished runs go on")] = None,
     processes: Annotated[int, typer.Option(min=1, help="runs at a time, one thread each")] = 1,
-    only: Annotated[list[str], typer.Option(help="method to run; may be repeated")] = [],  # noqa: B006
+    only: Annotated[list[str], typer.Option(help="key of a method to run; may be repeated")] = [],  # noqa: B006
     results: Annotated[Path, typer.Option(help="folder of the finished runs")] = HERE / "results",
     cache: Annotated[Path, typer.Option(help="folder for text and tokens")] = CACHE,
 ) -> None:

@@ -20,6 +20,7 @@ from experiments.lm_head.config import Run, Training
 from rowsep.packing.cli.report import rowsep_version
 
 VERSION = 1
+NUMBERS = ("val_loss", "bits_per_byte", "seconds", "head_share")
 SETTINGS = ("name", "optimizer", "options", "schedule", "lr", "seed")
 
 
@@ -80,7 +81,8 @@ class Record:
         """
         found = _rounded(outcome)
         found["band_losses"] = tuple(found["band_losses"])
-        return cls(run=run, **found, corpus=corpus, command=command, **provenance())
+        place: dict[str, Any] = {"corpus": corpus, "command": command, **provenance()}
+        return cls(run=run, **found, **place)
 
     def line(self) -> str:
         """Return it as a line of JSON without its end."""
@@ -112,9 +114,13 @@ class Record:
             training = Training(**content.pop("training"))
             run = Run(training=training, **{name: content.pop(name) for name in SETTINGS})
             content["band_losses"] = tuple(content["band_losses"])
-            return cls(run=run, **content)
+            record = cls(run=run, **content)
+            for name in NUMBERS:
+                if type(getattr(record, name)) not in (int, float):
+                    raise TypeError(f"{name} is {content[name]!r}, expected a number")
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a whole record of version {VERSION}: {error}") from None
+        return record
 
 
 def provenance() -> dict[str, str]:

@@ -29,7 +29,8 @@ def intervals(experiment: Experiment, lines: Sequence[Line]) -> go.Figure | None
     ]
     if not drawn:
         return None
-    made = figure("loss less the best AdamW's, nats", "", height=110, meta={"row": ROW_HEIGHT})
+    title = "loss less the best<br>AdamW's, nats"  # two lines, for a phone
+    made = figure(title, "", height=125, meta={"row": ROW_HEIGHT})
     made.update_yaxes(autorange="reversed", showgrid=False)
     for line in drawn:
         one = line.to_adamw

@@ -10,7 +10,10 @@ def main() -> int:
     # leaving at once: an exception out of the midst of an import may be turned into another
     before = signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     try:
-        from .packing.cli import main as run  # torch takes a second or more
+        from .packing.extras import extra  # torch takes a second or more
+
+        with extra("cli"):
+            from .packing.cli import main as run
     except ModuleNotFoundError as error:  # of an extra: the message is one line
         print(f"rowsep: {error}", file=sys.stderr)
         return 2

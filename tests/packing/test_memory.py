@@ -20,8 +20,8 @@ import json, math
 import torch
 from benchmarks.clouds import real_like
 from benchmarks.machine import with_peak
-from packing import solve
-from packing.pairs import extremes, forces
+from rowsep.packing import solve
+from rowsep.packing.pairs import extremes, forces
 
 torch.set_num_threads(1)
 S = real_like({ROWS}, {DIM})
@@ -56,7 +56,7 @@ def test_copies_of_the_cloud_that_are_held():
 MANY = """
 import torch
 from benchmarks.machine import with_peak
-from packing import cloud
+from rowsep.packing import cloud
 
 torch.set_num_threads(1)
 S = torch.randn(32768, 16, generator=torch.Generator().manual_seed(0))

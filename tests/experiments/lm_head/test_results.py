@@ -134,6 +134,7 @@ def damaged(**changes):
         (damaged(version=None), "no record of a run"),
         ("[1, 2]\n", "no record of a run"),
         ("nonsense\n", "'nonsense' is no record of a run"),
+        (damaged(val_loss="4.2"), "val_loss is '4.2', expected a number"),
         (damaged(seconds=None), "not a whole record of version 1: .*seconds"),
         (damaged(lr=None), "not a whole record of version 1: 'lr'"),
         (damaged(colour="red"), "not a whole record of version 1: .*colour"),
