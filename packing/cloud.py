@@ -2,8 +2,8 @@
 
     D(S) = max_{i<j} ||s_i - s_j||,   delta(S) = min_{i<j} ||s_i - s_j||,   rho(S) = delta / D
 
-Proofs of every formula: docs/mathematics.md. A `mask` (bool, shape (V,)) says which rows take
-part; the others count nowhere, but must be finite. Nothing here is differentiable.
+Proofs of every formula: docs/explanation/mathematics.md. A `mask` (bool, shape (V,)) says which
+rows take part; the others count nowhere, but must be finite. Nothing here is differentiable.
 """
 
 import math

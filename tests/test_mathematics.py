@@ -1,4 +1,4 @@
-"""Statements of docs/mathematics.md that no measure tests, and its references into the code."""
+"""Statements of docs/explanation/mathematics.md that no measure tests, and its references."""
 
 import ast
 import math
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).parents[1]
-DOCUMENT = (ROOT / "docs" / "mathematics.md").read_text()
+DOCUMENT = (ROOT / "docs" / "explanation" / "mathematics.md").read_text()
 REFERENCES = sorted(set(re.findall(r"`(\w[\w/]*\.py): (\w+)`", DOCUMENT)))
 SIZES = [(7, 3), (4, 6), (12, 2)]
 
@@ -37,7 +37,7 @@ def test_the_code_named_exists(path, name):
 def test_the_links_of_the_index_lead_to_a_section():
     headings = re.findall(r"^## (.+)$", DOCUMENT, re.M)
     anchors = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
-    links = re.findall(r"\]\(#([^)]+)\)", DOCUMENT)
+    links = re.findall(r"^\[\d+\]: #(.+)$", DOCUMENT, re.M)
     assert len(REFERENCES) >= 16 and len(links) >= 14
     assert set(links) <= anchors
 

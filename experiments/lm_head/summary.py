@@ -28,6 +28,7 @@ from experiments.lm_head.presets import METHODS, PRESETS, Preset
 from experiments.lm_head.record import Record
 from experiments.lm_head.results import SUFFIX, Results, ResultsError
 from experiments.lm_head.statements import answer, statements
+from experiments.markdown import markdown_table
 
 LESS_ADAMW = "less the best AdamW's"
 LESS_ROW_NORM = "less row normalisation's"
@@ -65,13 +66,6 @@ def markdown_keys(preset: Preset) -> str:
     """Return the methods of a preset with the keys that commands take, as a Markdown table."""
     names = dict.fromkeys(cell.name for cell in cells(preset))
     return markdown_table(("method", "key"), [(METHODS[name].title, name) for name in names])
-
-
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table with a line end."""
-    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
-    lines.insert(1, "|" + "---|" * len(head))
-    return "\n".join(lines) + "\n"
 
 
 def show(lines: Sequence[Line], console: Console) -> None:

@@ -77,7 +77,7 @@ LRS: dict[tuple[str, str], float] = {
 """Learning rates to start a search from: those published for a model of Qwen3-0.6B's size (routers:
 OLMoE's). Those of `row_separation`, `steepest_descent`, `rowwise_adam` and `normuon` are not: the
 first two move a row about as far as that of `row_norm` does, the others are of the small models of
-docs/results.md (docs/optimiser.md)."""
+docs/results/heads.md (docs/how-to/floor_and_lr.md)."""
 
 
 def for_language_model(
