@@ -28,7 +28,7 @@ def intervals(lines: Sequence[Line]) -> Figure:
     for axes, vocab, group in zip(panels, vocabs, groups, strict=True):
         _draw(axes, group)
         axes.set_title(f"V = {vocab}", fontsize=11, loc="left")
-    panels[-1].set_xlabel("loss less the best AdamW's, nats a token; to the left is better")
+    panels[-1].set_xlabel("loss minus the best AdamW's, nats a token; to the left is better")
     return drawn
 
 

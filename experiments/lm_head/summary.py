@@ -30,8 +30,8 @@ from experiments.lm_head.results import SUFFIX, Results, ResultsError
 from experiments.lm_head.statements import answer, statements
 from experiments.markdown import markdown_table
 
-LESS_ADAMW = "less the best AdamW's"
-LESS_ROW_NORM = "less row normalisation's"
+LESS_ADAMW = "minus the best AdamW's"
+LESS_ROW_NORM = "minus row normalisation's"
 
 
 def markdown(lines: Sequence[Line]) -> str:
@@ -53,7 +53,7 @@ def markdown(lines: Sequence[Line]) -> str:
 
 def markdown_differences(lines: Sequence[Difference], reference: str) -> str:
     """Return paired differences to the method of a key as a Markdown table, with a line end."""
-    less = f"loss less that of {METHODS[reference].title}"
+    less = f"loss minus that of {METHODS[reference].title}"
     head = ("V", "method", "pairs", "loss", less, "verdict")
     rows = []
     for one in lines:
