@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 
 from rowsep.packing import checks
 
+from .refusals import check_gradients, check_storage
 from .sharding import gathered, sharded_like
 
 ADDED = frozenset(
@@ -126,6 +127,7 @@ class HeadOptimizer(Optimizer):
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         try:
+            check_storage(self)
             self._check_options(group)
             for p in group["params"]:
                 self._check_parameter(p, group)
@@ -147,8 +149,9 @@ class HeadOptimizer(Optimizer):
 
         Raises:
             RuntimeError: a gradient is sparse. Nothing has been changed then.
-            ValueError: a momentum would become NaN or infinite. That parameter and its buffer,
-                and those after it, have not been changed then.
+            ValueError: a gradient is NaN or infinite; nothing has been changed then, of any
+                parameter. Or a momentum overflows: that parameter and its buffer, and those after
+                it, have not been changed then.
         """
         loss = None
         if closure is not None:
@@ -214,12 +217,7 @@ def _step_all(optimizer: HeadOptimizer) -> None:
     """Step every parameter that has a gradient."""
     pairs = [(p, group) for group in optimizer.param_groups for p in group["params"]]
     ready = [(p, p.grad, group) for p, group in pairs if p.grad is not None]
-    for _, grad, _ in ready:
-        if grad.layout != torch.strided:
-            raise RuntimeError(
-                f"{type(optimizer).__name__} does not support sparse gradients, one has layout "
-                f"{grad.layout}; build the embedding with sparse=False"
-            )
+    check_gradients([optimizer])
     for p, grad, group in ready:
         optimizer._step_parameter(p, grad, group)
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..heads.base import check_fits
+from ..heads.base import HeadOptimizer, check_fits
+from ..heads.refusals import check_gradients, check_storage
 
 
 class Combined(Optimizer):
@@ -38,7 +39,7 @@ class Combined(Optimizer):
 
         Raises:
             TypeError: a member is not a `torch.optim.Optimizer`.
-            ValueError: no members, or a parameter with two owners.
+            ValueError: no members, a parameter with two owners, or two that share their memory.
         """
         if not optimizers:
             raise ValueError("optimizers is empty; give at least one, by name")
@@ -58,12 +59,19 @@ class Combined(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
-        """Step every member; `closure`, if given, is evaluated once, before, with gradients on."""
+        """Step every member; `closure`, if given, is evaluated once, before, with gradients on.
+
+        Raises:
+            RuntimeError, ValueError: a gradient of a head optimiser, in whatever role, is sparse,
+                NaN or infinite. No member has stepped then.
+        """
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        for member in self.optimizers.values():
+        members = self.optimizers.values()
+        check_gradients(member for member in members if _refuses(member))
+        for member in members:
             member.step()
         return loss
 
@@ -71,7 +79,8 @@ class Combined(Optimizer):
         """Give a group to the member that its key `"optimizer"` names.
 
         Raises:
-            ValueError: no such member, or a parameter that has an owner already.
+            ValueError: no such member, a parameter that has an owner already, or one that shares
+                the memory of another.
         """
         name = param_group.get("optimizer")
         if name not in self.optimizers:
@@ -81,10 +90,10 @@ class Combined(Optimizer):
             )
         member = self.optimizers[name]
         super().add_param_group(param_group)
-        if any(group is param_group for group in member.param_groups):
-            return  # being constructed: the member brought it
         try:
-            member.add_param_group(param_group)
+            check_storage(self)
+            if not any(group is param_group for group in member.param_groups):
+                member.add_param_group(param_group)  # else being constructed: the member brought it
         except Exception:
             self.param_groups.pop()
             raise
@@ -169,6 +178,11 @@ class Combined(Optimizer):
         """The members' own representations, by name."""
         members = "\n".join(f"{name}: {member!r}" for name, member in self.optimizers.items())
         return f"Combined (\n{members}\n)"
+
+
+def _refuses(member: Optimizer) -> bool:
+    """Whether a member is of this package; torch's own take NaN as they are used to."""
+    return issubclass(getattr(member, "optimizer", type(member)), HeadOptimizer)
 
 
 class _States(MutableMapping[Tensor, dict[str, Any]]):

@@ -181,6 +181,36 @@ def test_a_nan_gradient_is_refused_and_changes_nothing(cls, generator):
     assert optimiser.state[p].get("step") == state.get("step")
 
 
+def test_a_nan_in_the_second_gradient_moves_not_the_first_either(cls, generator):
+    heads = [(f"head.{k}", Parameter(gaussian(6, 3, generator))) for k in range(2)]
+    optimiser = cls(heads)
+    before = [p.detach().clone() for _, p in heads]
+    for bad in (float("nan"), float("inf")):
+        for _, p in heads:
+            p.grad = gaussian(6, 3, generator)
+        p.grad[2, 1] = bad
+        with pytest.raises(
+            ValueError, match=r"gradient of parameter head\.1 has 1 of 18 entries NaN"
+        ):
+            optimiser.step()
+        for (_, p), weight in zip(heads, before, strict=True):
+            assert torch.equal(p, weight)
+            assert not optimiser.state[p]["momentum_buffer"].any()
+
+
+def test_two_parameters_of_one_memory_are_refused(cls, generator):
+    first, second = Parameter(gaussian(6, 3, generator)), Parameter(torch.empty(6, 3))
+    second.data = first.data
+    with pytest.raises(ValueError, match=r"parameter embed and parameter head share their memory"):
+        cls([("embed", first), ("head", second)])
+    optimiser = cls([first])
+    with pytest.raises(ValueError, match="share their memory"):
+        optimiser.add_param_group({"params": [second]})
+    assert len(optimiser.param_groups) == 1
+    halves = gaussian(12, 3, generator)
+    cls([Parameter(halves[:6]), Parameter(halves[6:])])  # of one buffer, but apart
+
+
 def test_parameters_step_apart(cls, generator):
     """Two heads of one optimiser move as they would alone."""
     shapes, alone = ((9, 4), (5, 3)), []

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 
 import pytest
 import torch
@@ -321,6 +322,30 @@ def test_a_nan_loss_moves_nothing() -> None:
         optimizer.step()
     for name, p in model.state_dict().items():
         assert torch.equal(p, before[name])
+
+
+@pytest.mark.parametrize("role", ["embedding", "gate", "router"])
+def test_an_infinite_gradient_in_any_role_of_ours_moves_nothing(role: str) -> None:
+    model = pretrained("gpt_oss")
+    optimizer = for_language_model(model, recipe="layerwise")
+    loss_of(model, batch()).backward()
+    group = next(group for group in optimizer.param_groups if role in group["role"])
+    group["params"][-1].grad.view(-1)[3] = math.inf
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(ValueError, match=f"gradient of parameter {group['param_names'][-1]} has 1"):
+        optimizer.step()
+    for name, p in model.state_dict().items():
+        assert torch.equal(p, before[name])
+
+
+def test_weights_tied_by_their_data_are_refused() -> None:
+    """They are two parameters of one memory, and would be stepped by two optimisers."""
+    model = Plain()
+    matrices = dict(model.named_parameters())
+    names = [name for name, p in matrices.items() if p.shape == matrices["head.weight"].shape]
+    matrices[names[0]].data = matrices[names[-1]].data
+    with pytest.raises(ValueError, match=f"{names[-1]} and .*{names[0]} share|share their memory"):
+        for_language_model(model)
 
 
 def test_resumes_bit_for_bit_with_experts() -> None:
