@@ -11,7 +11,7 @@ import textwrap
 from website.ascii_formulas import GREEK, latex
 
 FORMULA = re.compile(
-    r"\|\||\bsqrt\b|\^|\b(?:sum|max|min|sup)_|<[^<>=]+,[^<>=]+>|[<>]=|<-|\b\w_(?:[ij]{1,2}|\d)\b"
+    r"\|\||\bsqrt\b|\^|\b(?:sum|max|min|sup)_|<[^<>=]+,[^<>=]+>|[<>]=|<-|\b\w_(?:\w|[ij]{2}|min|max)\b"
     rf"|^[\w() +-]+ ?[/<>] ?[\w() +-]+$|^(?:\w|{'|'.join(GREEK)})(?:\(\w\))? = \w"
 )
 CODE = re.compile(r"\"|\w\.\w*[A-Za-z]|\*\*|\w=\w|->|\w\(\)|^\w+/\w+\.|\[\d|impl|__|^[\w-]+/$")
@@ -66,7 +66,8 @@ def _role(span: re.Match[str]) -> str:
 def _formula(span: re.Match[str]) -> str | None:
     if span["power"] or span["page"]:
         return span["power"]
-    return span["code"] if is_formula(span["code"]) else None
+    code = " ".join(span["code"].split("\n"))
+    return code if is_formula(code) else None
 
 
 def _directive(block: str) -> str:
