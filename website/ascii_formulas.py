@@ -33,13 +33,21 @@ OPERATORS = {
     "%": r"\%",
     "#": r"\#",
 }
-NAMES = {"eps": r"\varepsilon ", "sum": r"\sum ", "tr": r"\operatorname{tr}", "in": r"\in "}
+NAMES = {
+    "eps": r"\varepsilon ",
+    "sum": r"\sum ",
+    "tr": r"\operatorname{tr}",
+    "Tr": r"\operatorname{Tr}",
+    "floor": r"\operatorname{floor}",
+    "in": r"\in ",
+}
 PRODUCTS = frozenset(("dV", "dF", "dx", "PEP", "PQP"))
 """Letters that stand side by side without being a word."""
 OPENING = {"(": ")", "{": "}", "[": "]"}
 TOKEN = re.compile(
     r"(?P<gap>\s{2,})|(?P<times>(?<=\w) x (?=\w))|(?P<space>\s)"
-    r"|(?P<product><[^<>{}=]*,[^<>{}=]*>)|(?P<norm>\|\|)|(?P<bar>\|)|(?P<word>[A-Za-z]+(?:_[A-Za-z]{2,}[A-Za-z_]*)?)"
+    r"|(?P<product><[^<>{}=]*,[^<>{}=]*>)|(?P<norm>\|\|)|(?P<bar>\|)"
+    r"|(?P<word>[A-Za-z]+(?:_[A-Za-z]{2,}[A-Za-z_]*)?)"
     r"|(?P<number>\d+(?:\.\d+)?)|(?P<operator><=|>=|!=|<-|->|\+-|-\+|\.{2,}|[~*<>{}&%#])"
     r"|(?P<script>[_^])|(?P<other>.)"
 )
@@ -117,7 +125,13 @@ def _word(word: str, text: str, at: int) -> tuple[str, int]:
     sign = PRIME.match(text, at)
     if sign and len(word) == 1:
         return f"{word}^{{{sign.group()}}}", sign.end()
-    return _name(word), at
+    apart = word in FUNCTIONS | {"tr", "Tr"} and re.match(r" \w", text[at:])
+    return _name(word) + r"\," * bool(apart), at
+
+
+def is_known(word: str) -> bool:
+    """Say whether a word is a name of the notation: a letter, Greek, a function."""
+    return len(word) == 1 or word == "sqrt" or word in PRODUCTS or _known(word)
 
 
 def _name(word: str) -> str:

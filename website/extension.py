@@ -1,5 +1,6 @@
 """What Sphinx is told: formulas as MathML, docstrings and pages typeset, results put in."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from website import results, typeset
 
 logger = logging.getLogger(__name__)
 
+FENCE = re.compile(r'<mo((?: class="mathopen")?)>([‖|⟨⟩])</mo>')
 MADE = "Create new instance of "
 """How Python documents what makes a named tuple."""
 GENERATED = "generated"
@@ -39,9 +41,14 @@ def _block(writer: Any, node: nodes.math_block) -> None:
 
 
 def _mathml(node: nodes.math | nodes.math_block) -> str:
-    """Return a formula as MathML, "" with a warning if it cannot be read."""
+    """Return a formula as MathML, "" with a warning if it cannot be read.
+
+    Fences whose size was not asked for keep that of the line: the closing one stands in an element
+    of its own if it has an exponent, and would not grow with the opening one.
+    """
     try:
-        return tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block))
+        drawn = tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block))
+        return FENCE.sub(r'<mo\1 stretchy="false">\2</mo>', drawn)
     except MathError as error:
         logger.warning("formula %s: %s", node.astext(), error, location=node)
         return ""

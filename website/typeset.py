@@ -1,20 +1,25 @@
 """Which parts of docstrings and pages are formulas.
 
-A code span is a formula if it holds a sign of mathematics that is no Python: a norm, a root, a
-power, a subscript of one letter, a relation. So is a power in the text. An indented block of a
+A code span is a formula if it holds a sign of mathematics that is no Python (a norm, a root, a
+power, a subscript of one letter, a relation), or an operator between letters and names of the
+notation alone. So is a power in the text. An indented block of a
 docstring is one if it holds a relation.
 """
 
 import re
 import textwrap
 
-from website.ascii_formulas import GREEK, latex
+from website.ascii_formulas import is_known, latex
 
-FORMULA = re.compile(
-    r"\|\||\bsqrt\b|\^|\b(?:sum|max|min|sup)_|<[^<>=]+,[^<>=]+>|[<>]=|<-|\b\w_(?:[ij]{1,2}|\d)\b"
-    rf"|^[\w() +-]+ ?[/<>] ?[\w() +-]+$|^(?:\w|{'|'.join(GREEK)})(?:\(\w\))? = \w"
+SIGNS = re.compile(
+    r"\|\||\bsqrt\b|\^|\b(?:sum|max|min|sup)_(?:\{|\w\b)|<[^<>=]+,[^<>=]+>|[<>]="
+    r"|<-|\b\w_(?:\w|[ij]{2}|min|max)\b"
+    r"|^[\w() +-]+ ?[/<>] ?[\w() +-]+$|\w[+-]_\w"
 )
-CODE = re.compile(r"\"|\w\.\w*[A-Za-z]|\*\*|\w=\w|->|\w\(\)|^\w+/\w+\.|\[\d|impl|__|^[\w-]+/$")
+"""Of mathematics alone."""
+OPERATOR = re.compile(r"[\w)] ?(?:[-+/]|!?=) ?[\w(]|_|\.\.")
+"""Of mathematics where all words are letters or names of the notation."""
+CODE = re.compile(r"\"|\w\.\w*[A-Za-z]|\*\*|\w=\w|\w\(\)|^\w+/\w+\.|\[\d|impl|__|^[\w-]+/$|\de-?\d")
 POWER = r"\b\w+\^(?:\([^()]*\)|-?\w+(?:\.\d+)?)"
 SPAN = re.compile(
     rf"`(?P<code>[^`]+)`(?=(?P<next>\w?))|(?P<power>{POWER})|docs/(?P<page>[\w/-]+)\.md"
@@ -26,7 +31,12 @@ FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 
 def is_formula(span: str) -> bool:
     """Say whether a code span is a formula rather than code."""
-    return bool(FORMULA.search(span)) and not CODE.search(span)
+    if CODE.search(span):
+        return False
+    words = re.findall(r"[A-Za-z]+", span)
+    return bool(SIGNS.search(span)) or (
+        bool(OPERATOR.search(span)) and bool(words) and all(map(is_known, words))
+    )
 
 
 def page(markdown: str) -> str:
@@ -66,7 +76,8 @@ def _role(span: re.Match[str]) -> str:
 def _formula(span: re.Match[str]) -> str | None:
     if span["power"] or span["page"]:
         return span["power"]
-    return span["code"] if is_formula(span["code"]) else None
+    code = " ".join(span["code"].split("\n"))
+    return code if is_formula(code) else None
 
 
 def _directive(block: str) -> str:

@@ -84,6 +84,22 @@ def test_fences_of_a_page_stay_as_they_are():
     assert typeset.page(page) == "$x_{i}$\n\n```python\n`x_i`\n```\n\n$x_{j}$\n"
 
 
+FRACTION = re.compile(r"\\t?frac(?!(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}\s*){2})")
+
+
+def test_fractions_of_the_pages_have_braces():
+    """Without them `\\frac12` is drawn wrong."""
+    formulas = {
+        page: re.findall(r"```math\n(.*?)```", page.read_text(), re.DOTALL)
+        for page in (ROOT / "docs").rglob("*.md")
+    }
+    assert sum(map(len, formulas.values())) > 20
+    wrong = [
+        (page.name, one) for page in formulas for one in formulas[page] if FRACTION.search(one)
+    ]
+    assert wrong == []
+
+
 def spans():
     """Every code span of the docstrings of the package that is a formula."""
     files = [*(ROOT / "packing").rglob("*.py"), *(ROOT / "optim").rglob("*.py")]
