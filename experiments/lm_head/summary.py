@@ -30,14 +30,14 @@ from experiments.lm_head.results import SUFFIX, Results, ResultsError
 from experiments.lm_head.statements import answer, statements
 from experiments.markdown import markdown_table
 
-LESS_ADAMW = "minus the best AdamW's"
-LESS_ROW_NORM = "minus row normalisation's"
+MINUS_ADAMW = "minus the best AdamW's"
+MINUS_ROW_NORM = "minus row normalisation's"
 
 
 def markdown(lines: Sequence[Line]) -> str:
     """Return the comparison as a Markdown table, one row a method, with a line end."""
     head = ("V", "method", "learning rate", "seeds", "loss", "bits per byte")
-    head += (f"loss {LESS_ADAMW}", "verdict", f"loss {LESS_ROW_NORM}", "verdict")
+    head += (f"loss {MINUS_ADAMW}", "verdict", f"loss {MINUS_ROW_NORM}", "verdict")
     head += ("time in the head",)
     rows = []
     for line in lines:
@@ -73,7 +73,7 @@ def show(lines: Sequence[Line], console: Console) -> None:
     for vocab in dict.fromkeys(line.vocab for line in lines):
         table = Table(title=f"V = {vocab}", padding=(0, 0, 0, 1), box=box.SIMPLE_HEAD)
         table.add_column("method", overflow="fold")
-        less = (LESS_ADAMW.replace("the ", "the\n"), LESS_ROW_NORM.replace("row ", "row\n"))
+        less = (MINUS_ADAMW.replace("the ", "the\n"), MINUS_ROW_NORM.replace("row ", "row\n"))
         for header in ("learning\nrate", "seeds", "loss", *(f"loss {text}" for text in less)):
             table.add_column(header, no_wrap=True)
         for line in lines:

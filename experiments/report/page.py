@@ -144,8 +144,8 @@ def _head_sections(
         section(
             "leaderboard",
             "Leaderboard",
-            "Each point is a method's mean loss minus that of the best AdamW on the same seeds, the "
-            "bar its 95 % interval: left of zero is better, across zero is not told apart.",
+            "Each point is a method's mean loss minus that of the best AdamW on the same seeds, "
+            "the bar its 95 % interval: left of zero is better, across zero is not told apart.",
             intervals,
         ),
         section(
@@ -158,8 +158,8 @@ def _head_sections(
         section(
             "differences",
             "Distance to AdamW while training",
-            "Training loss minus that of the best AdamW on the same seeds and batches: below zero a "
-            "method is ahead; the axis fits what follows the first fifth of the steps.",
+            "Training loss minus that of the best AdamW on the same seeds and batches: below zero "
+            "a method is ahead; the axis fits what follows the first fifth of the steps.",
             head_figures.differences,
         ),
         section(
