@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..heads.base import check_fits
+from ..heads.base import check_fits, without_metrics
 
 
 class Combined(Optimizer):
@@ -88,6 +88,10 @@ class Combined(Optimizer):
         except Exception:
             self.param_groups.pop()
             raise
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state as in `torch.optim.Optimizer`, with None for a `metric` of a head."""
+        return without_metrics(super().state_dict())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load what `state_dict` returned, each member its part.
