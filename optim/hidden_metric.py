@@ -170,7 +170,9 @@ class HiddenMetric:
         own = self.state_dict()
         missing = sorted(own.keys() - state_dict.keys())
         if missing:
-            raise ValueError(f"the state dict lacks {', '.join(missing)}; give that of HiddenMetric")
+            raise ValueError(
+                f"the state dict lacks {', '.join(missing)}; give that of HiddenMetric"
+            )
         shape = tuple(state_dict["second_moment"].shape)
         if shape != (self.dim, self.dim):
             raise ValueError(
@@ -214,9 +216,6 @@ def settled(option: Tensor | MetricOption) -> MetricOption:
     return Metric(option)
 
 
-def metric_now(option: MetricOption, rows: Tensor) -> Metric | None:
-    """Return the metric of this step on the device of a momentum."""
-    if option is None:
-        return None
-    metric = option.current() if isinstance(option, HiddenMetric) else option
-    return metric.to(rows.device)
+def now(option: MetricOption) -> Metric | None:
+    """Return the metric of this step."""
+    return option.current() if isinstance(option, HiddenMetric) else option

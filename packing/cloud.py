@@ -102,9 +102,7 @@ def centre(S: Tensor, mask: Tensor | None = None) -> Tensor:
     return centred
 
 
-def ratio(
-    S: Tensor, mask: Tensor | None = None, *, metric: Tensor | Metric | None = None
-) -> Ratio:
+def ratio(S: Tensor, mask: Tensor | None = None, *, metric: Tensor | Metric | None = None) -> Ratio:
     """Return `rho = delta(S)/D(S)` with both distances and their pairs.
 
     Args:
@@ -334,9 +332,7 @@ def _farthest(
     return *farthest(scaled, mask=mask), exponent
 
 
-def _measured(
-    S: Tensor, mask: Tensor | None, metric: Tensor | Metric | None
-) -> tuple[Tensor, int]:
+def _measured(S: Tensor, mask: Tensor | None, metric: Tensor | Metric | None) -> tuple[Tensor, int]:
     """Return `2**-exponent * S`, in the metric, at a scale where squares are safe."""
     _check(S, mask)
     metric = as_metric(metric, S)

@@ -63,9 +63,7 @@ def measure(
     alignment = cosine = None
     if momentum is not None:
         checks.check_same_shape(momentum, S, "momentum", "S")
-        alignment = cloud.alignment(
-            momentum, S, mask, diameter=found.diameter, metric=metric
-        )
+        alignment = cloud.alignment(momentum, S, mask, diameter=found.diameter, metric=metric)
         cosine = cloud.cosine(momentum, S, mask, metric=metric)
     return Measures(
         diameter=found.diameter,

@@ -41,12 +41,14 @@ class Metric:
     Attributes:
         root: `Sigma^(1/2)`, shape (d, d), float64, symmetric.
         inverse_root: `Sigma^(-1/2)`, shape (d, d), float64, symmetric.
+        condition: condition number of `root`.
         error: bound on the relative error that rounding leaves in a diameter in the metric,
-            `d^(3/2) 2^-52` times the condition number of `root`.
+            `d^(3/2) 2^-52` times the condition number.
     """
 
     root: Tensor
     inverse_root: Tensor
+    condition: float
     error: float
 
     @torch.no_grad()
@@ -89,7 +91,8 @@ class Metric:
         roots = values.sqrt()
         self.root = vectors * roots @ vectors.T
         self.inverse_root = vectors / roots @ vectors.T
-        self.error = len(values) ** 1.5 * 2.0**-52 * (most / least) ** 0.5
+        self.condition = (most / least) ** 0.5
+        self.error = len(values) ** 1.5 * 2.0**-52 * self.condition
 
     @classmethod
     def of_hidden(
@@ -195,9 +198,8 @@ class Metric:
         return moved
 
     def __repr__(self) -> str:
-        """Dimension and condition number of the root, as far as `error` tells it."""
-        condition = self.error / (self.dim**1.5 * 2.0**-52)
-        return f"Metric(d={self.dim}, condition of the root {condition:.3g})"
+        """Dimension and condition number of the root."""
+        return f"Metric(d={self.dim}, condition of the root {self.condition:.3g})"
 
 
 def as_metric(metric: Tensor | Metric | None, S: Tensor) -> Metric | None:
@@ -281,7 +283,8 @@ def _eigen(sigma: Tensor) -> tuple[Tensor, Tensor]:
     limit = noise * float(full.norm())
     if float(values[0]) < -limit:
         raise ValueError(
-            f"metric is not positive semidefinite: its smallest eigenvalue is {float(values[0]):g}, "
-            f"its largest {float(values[-1]):g}; a second moment H^T H / n has none below zero"
+            f"metric is not positive semidefinite: its smallest eigenvalue is "
+            f"{float(values[0]):g}, its largest {float(values[-1]):g}; a second moment H^T H / n "
+            f"has none below zero"
         )
     return torch.where(values <= limit, 0.0, values), vectors

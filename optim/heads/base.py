@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from rowsep.packing import checks
 
-from ..hidden_metric import settled
+from ..hidden_metric import now, settled
 from .sharding import gathered, sharded_like
 
 ADDED = frozenset(
@@ -70,7 +70,8 @@ class HeadOptimizer(Optimizer):
         Args:
             momentum: the whole matrix, an ordinary tensor also where the parameter is sharded, in
                 the dtype of the buffer; not to be modified.
-            group: options of the parameter's group.
+            group: options of the parameter's group, a `metric` as it is in this step, on the
+                device of the parameter.
             state: of this parameter, goes into the state dict: tensors, numbers and strings.
 
         Returns:
@@ -241,7 +242,12 @@ def _step_all(optimizer: HeadOptimizer) -> None:
                 f"{type(optimizer).__name__} does not support sparse gradients, one has layout "
                 f"{grad.layout}; build the embedding with sparse=False"
             )
+    # once for a group, as ranks sum what they have followed
+    metrics = {id(group): now(group.get("metric")) for _, _, group in ready}
     for p, grad, group in ready:
+        metric = metrics[id(group)]
+        if metric is not None:
+            group = group | {"metric": metric.to(p.device)}
         optimizer._step_parameter(p, grad, group)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from rowsep.packing import checks
 from rowsep.packing.metric import Metric
 
-from ..hidden_metric import HiddenMetric, metric_now
+from ..hidden_metric import HiddenMetric
 from ..updates.row_norm import row_norm
 from .base import HeadOptimizer, real_rows
 
@@ -82,5 +82,5 @@ class RowNormM(HeadOptimizer):
             eps=group["eps"],
             vocab_dim=group["vocab_dim"],
             mask=real_rows(momentum, group),
-            metric=metric_now(group["metric"], momentum),
+            metric=group["metric"],
         )

@@ -14,7 +14,7 @@ from rowsep.packing import Solution, checks, cloud
 from rowsep.packing.metric import Metric
 from rowsep.packing.solve import MEASURES, SOLVERS
 
-from ..hidden_metric import HiddenMetric, metric_now
+from ..hidden_metric import HiddenMetric
 from ..updates.row_separation import PRECONDITIONERS, row_separation
 from ..updates.rows import as_rows
 from .base import real_rows
@@ -156,7 +156,7 @@ class RowSeparation(ReportingOptimizer[StepReport]):
 
     def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         mask, step, start = real_rows(momentum, group), state.get("step", 0), None
-        metric = metric_now(group["metric"], momentum)
+        metric = group["metric"]
         if group["warm_start"] and "separated" in state and bool(state["separated"].any()):
             start = state["separated"]
         update, solution = row_separation(

@@ -9,7 +9,7 @@ from rowsep.packing import checks
 from rowsep.packing.metric import Metric
 from rowsep.packing.solvers.steepest.flow import Flow
 
-from ..hidden_metric import HiddenMetric, metric_now
+from ..hidden_metric import HiddenMetric
 from ..updates.steepest import steepest
 from .base import real_rows
 from .reporting import ReportingOptimizer
@@ -116,7 +116,7 @@ class SteepestDescent(ReportingOptimizer[SteepestReport]):
             start=start,
             vocab_dim=group["vocab_dim"],
             mask=real_rows(momentum, group),
-            metric=metric_now(group["metric"], momentum),
+            metric=group["metric"],
         )
         self._report = SteepestReport(step.diameter, step.alignment, step.gap, step.passes)
         if group["warm_start"] and step.value > 0:

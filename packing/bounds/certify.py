@@ -2,8 +2,8 @@
 
 The rows are centred in float64, scaled to the diameter asked, rounded to the dtype of the
 momentum, and the rounded update is measured: two exact passes, and one more each time that
-rounding carried the diameter over. In a metric (`rowsep.packing.metric`) the rows are `S Sigma^(1/2)`,
-the update `S` is what is rounded, and it is measured multiplied by the root again, in float64.
+rounding carried the diameter over. In a metric (`rowsep.packing.metric`) the rows are
+`S Sigma^(1/2)`, S is what is rounded, and it is measured multiplied by the root again, in float64.
 """
 
 import math
