@@ -67,12 +67,14 @@ def certify(
     Raises:
         ValueError: the update is beyond its dtype, as one in a metric may be.
     """
-    if metric is not None:
-        diameter *= 1 - metric.error
     spread = extremes(rows).diameter
     passes = 1
     # two roundings under the diameter at once, as one pass more costs more than 2^-22 of it
-    slack = 1 - 2 * torch.finfo(torch.promote_types(A.dtype, torch.float32)).eps
+    rounding = 2 * torch.finfo(torch.promote_types(A.dtype, torch.float32)).eps
+    if metric is not None:
+        diameter *= 1 - metric.error
+        rounding = rounding * metric.condition + metric.error
+    slack = 1 - rounding
     # apart from its power of two, as a large diameter over a small spread overflows
     mantissa, exponent = math.frexp(diameter)
     factor = mantissa / spread * slack if spread > 0 else 0.0
