@@ -51,7 +51,7 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
     The Gram matrix G may be followed over the steps (`gram="averaged"`, one-sided Shampoo on rows
     of one scale):
 
-        G <- beta3 G + (1 - beta3) Z^T Z / ||Z||_F^2,  Z = ((g_i - mean(g)) / r_i)
+        G <- beta3 G + (1 - beta3) Z^T Z / ||Z||_F^2,  Z = ((g_i - mean(g)) / r_i), centred
 
     In a metric Sigma (`rowsep.packing.metric`) the method runs on the head `W Sigma^(1/2)`: `a_i`
     and `g_i` are multiplied by `Sigma^(-1/2)`, P too, D is that of `P Sigma^(1/2)`, and a step

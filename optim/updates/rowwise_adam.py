@@ -130,8 +130,8 @@ def followed_gram(
 ) -> Tensor:
     """Return C after one more gradient: `C <- beta C + (1 - beta) z^T z / ||z||_F^2`.
 
-    Here `z_i = (g_i - mean(g)) / r_i`, or `(g_i - mean(g)) Sigma^(-1/2) / r_i`. Each step counts
-    alike, as the first `r_i` are too short by a factor that all rows share.
+    Here `z_i = (g_i - mean(g)) / r_i`, or `(g_i - mean(g)) Sigma^(-1/2) / r_i`, centred again. Each
+    step counts alike, as the first `r_i` are too short by a factor that all rows share.
 
     Args:
         gram: C, shape (d, d), float32 or float64.
@@ -150,6 +150,7 @@ def followed_gram(
         rows = metric.whitened(rows).to(rows.dtype)
     relative = (rms / rms.max()).to(rows)[:, None]
     rows = torch.where(relative > 0, rows / relative, 0.0)
+    rows = rows - rows.mean(dim=0)
     size = rows.norm()
     if not bool(size > 0):
         return gram.clone()

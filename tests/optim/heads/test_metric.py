@@ -122,6 +122,7 @@ def test_rowwise_adam_with_another_gram_matrix_computes_its_formulas(generator, 
             z.append(centred / squares[i].sqrt())
             x.append((n[i] - n.mean(dim=0)) / squares[i].sqrt())
         z, x = torch.stack(z), torch.stack(x)
+        z = z - z.mean(dim=0)
         c = beta3 * c + (1 - beta3) * z.T @ z / z.square().sum()
         values, vectors = torch.linalg.eigh(c if gram == "averaged" else sigma)
         u = (x - x.mean(dim=0)) @ (vectors * values.rsqrt()) @ vectors.T
