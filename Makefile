@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench report clean
+.PHONY: demo test fuzz docs bench report clean
 
 demo: .venv/installed
 	@echo "make demo: separating the rows of the shipped momentum into rowsep-out/"
@@ -12,6 +12,17 @@ demo: .venv/installed
 test: .venv/installed
 	@echo "make test: running the tests"
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# SEED=n repeats a round, MINUTES=m goes on with further ones for so long
+fuzz: .venv/installed
+	@echo "make fuzz: running the random tests on fresh seeds; what fails goes to tests/examples.json"
+	$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+	    -n auto --dist worksteal
+
+docs: .venv/installed
+	@echo "make docs: building site/, warnings are errors; open site/index.html"
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs site
 
 bench: .venv/installed
 	@echo "make bench: timing all-pairs passes against the bare product and peers (minutes)"
@@ -24,8 +35,8 @@ report: .venv/installed
 	$(BIN)/python -m experiments.report
 
 clean:
-	@echo "make clean: removing .venv, caches, rowsep-out/ and rowsep-report/"
-	rm -rf .venv rowsep-out rowsep-report .cache/benchmarks .pytest_cache .ruff_cache .hypothesis *.egg-info
+	@echo "make clean: removing .venv, caches, site/, rowsep-out/ and rowsep-report/"
+	rm -rf .venv site docs/generated rowsep-out rowsep-report .cache/benchmarks .pytest_cache .ruff_cache .hypothesis *.egg-info
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -2,9 +2,9 @@
 
     D(S) = max_{i<j} ||s_i - s_j||,   delta(S) = min_{i<j} ||s_i - s_j||,   rho(S) = delta / D
 
-Proofs of every formula: docs/mathematics.md. A `mask` (bool, shape (V,)) says which rows take
-part; the others count nowhere, but must be finite. A `metric` (`rowsep.packing.metric`) measures
-`S Sigma^(1/2)` and `A Sigma^(-1/2)` in their place, in float64 copies. Nothing here is
+Proofs of every formula: docs/explanation/mathematics.md. A `mask` (bool, shape (V,)) says which
+rows take part; the others count nowhere, but must be finite. A `metric` (`rowsep.packing.metric`)
+measures `S Sigma^(1/2)` and `A Sigma^(-1/2)` in their place, in float64 copies. Nothing here is
 differentiable.
 """
 

@@ -7,6 +7,7 @@ an `InputError` of one line that names the file, what is wrong with it and the r
 """
 
 import hashlib
+import io
 import json
 import os
 import pickle
@@ -162,22 +163,36 @@ def save_matrix(
         OSError: the file cannot be written.
     """
     path = Path(path)
+    content = matrix_bytes(path, tensor, metadata, orientation=orientation, key=key)
+    with replacing(path) as file:
+        file.write(content)
+
+
+def matrix_bytes(
+    path: Path,
+    tensor: Tensor,
+    metadata: Mapping[str, str] | None = None,
+    *,
+    orientation: Literal["rows", "columns"] = "rows",
+    key: str = "update",
+) -> bytes:
+    """Return the content of the file that `save_matrix` writes; arguments as there."""
     check_writable(path, tensor.dtype)
     tensor = (tensor if orientation == "rows" else tensor.T).detach().cpu().contiguous()
-    metadata = dict(metadata or {})
-    with replacing(path) as file:
-        match path.suffix:
-            case ".npy":
-                np.save(file, tensor.numpy(), allow_pickle=False)
-            case ".npz":
-                arrays: dict[str, Any] = {key: tensor.numpy(), "metadata": json.dumps(metadata)}
-                np.savez(file, **arrays)
-            case ".safetensors":
-                with extra("cli"):
-                    from safetensors.torch import save
-                file.write(save({key: tensor}, metadata=metadata))
-            case _:
-                torch.save({key: tensor, "metadata": metadata}, file)
+    metadata, made = dict(metadata or {}), io.BytesIO()
+    match path.suffix:
+        case ".npy":
+            np.save(made, tensor.numpy(), allow_pickle=False)
+        case ".npz":
+            arrays: dict[str, Any] = {key: tensor.numpy(), "metadata": json.dumps(metadata)}
+            np.savez(made, **arrays)
+        case ".safetensors":
+            with extra("cli"):
+                from safetensors.torch import save
+            return save({key: tensor}, metadata=metadata)
+        case _:
+            torch.save({key: tensor, "metadata": metadata}, made)
+    return made.getvalue()
 
 
 @contextmanager

@@ -78,9 +78,9 @@ def solve(
         measure: "decrease", `<A,S> / (D(S) sqrt(d/(2(d+1))) sum_i ||a_i||)`, the share of the
             largest first-order decrease; or "cosine", `<A,S> / (||A|| ||S||)`, which keeps the
             proportions of the rows.
-        solver: "projected_gradient", "smoothed" or "guttman"; docs/solvers.md compares them. Or
-            "exact" for small clouds, V d at most 512: the best of many local optima, with the
-            conditions of optimality in `Solution.optimality`.
+        solver: "projected_gradient", "smoothed" or "guttman"; docs/explanation/solvers.md compares
+            them. Or "exact" for small clouds, V d at most 512: the best of many local optima, with
+            the conditions of optimality in `Solution.optimality`.
         passes: most all-pairs passes of the solver, at least 1. Two exact passes that certify the
             result come on top; two more if an earlier iterate was better, up to ten to repair a
             missed floor, and one each time that rounding to a short dtype carried the diameter

@@ -3,8 +3,8 @@
     N(A) = max <A, S>  subject to  D(S) <= 1
 
 is a norm of the centred momentum and convex; it says nothing of separation. Its alignment is the
-largest floor that `rowsep.packing.solve` can meet. Proofs: docs/mathematics.md; figures:
-docs/steepest.md.
+largest floor that `rowsep.packing.solve` can meet. Proofs: docs/explanation/mathematics.md;
+figures: docs/results/steepest_step.md.
 """
 
 from dataclasses import dataclass, field

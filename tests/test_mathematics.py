@@ -1,4 +1,4 @@
-"""Statements of docs/mathematics.md that no measure tests, and its references into the code."""
+"""Statements of docs/explanation/mathematics.md that no measure tests, and its references."""
 
 import ast
 import math
@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
+import rowsep
+from rowsep.packing.baselines import polar
+
 ROOT = Path(__file__).parents[1]
-DOCUMENT = (ROOT / "docs" / "mathematics.md").read_text()
+DOCUMENT = (ROOT / "docs" / "explanation" / "mathematics.md").read_text()
 REFERENCES = sorted(set(re.findall(r"`(\w[\w/]*\.py): (\w+)`", DOCUMENT)))
 SIZES = [(7, 3), (4, 6), (12, 2)]
 
@@ -37,7 +40,7 @@ def test_the_code_named_exists(path, name):
 def test_the_links_of_the_index_lead_to_a_section():
     headings = re.findall(r"^## (.+)$", DOCUMENT, re.M)
     anchors = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
-    links = re.findall(r"\]\(#([^)]+)\)", DOCUMENT)
+    links = re.findall(r"^\[\d+\]: #(.+)$", DOCUMENT, re.M)
     assert len(REFERENCES) >= 16 and len(links) >= 14
     assert set(links) <= anchors
 
@@ -96,3 +99,19 @@ def test_section_10(size):
         before, after = ((torch.pdist(x) - 1).square().sum() for x in (T, new))
         assert after <= before - len(T) * (new - T).square().sum() + 1e-12
         T = new
+
+
+@pytest.mark.parametrize("size", [(2, 1), (4, 6), (8, 7), (8, 64)])
+def test_section_15(size):
+    """Muon's factor of a router's momentum is a regular simplex, and what `solve` returns."""
+    A = gaussian(3, *size)
+    Q = polar(A)
+    torch.testing.assert_close(
+        torch.pdist(Q).square(), torch.full((len(torch.pdist(A)),), 2.0).double()
+    )
+    turn, _ = torch.linalg.qr(gaussian(4, size[1], size[1]) + torch.eye(size[1]))
+    assert (A * (Q @ turn)).sum() <= (A * Q).sum() + 1e-12
+    torch.testing.assert_close((A * Q).sum(), torch.linalg.matrix_norm(A, "nuc"))
+    solution = rowsep.solve(A, diameter=math.sqrt(2), alignment=0.3)
+    assert solution.rho == pytest.approx(1, abs=1e-12)
+    torch.testing.assert_close(solution.update, Q, rtol=0, atol=1e-9)

@@ -1,4 +1,4 @@
-"""The table of docs/codes.md: `best_code` against the bound, for head sizes in use.
+"""The table of docs/results/codes.md: `best_code` against the bound, for head sizes in use.
 
     python -m experiments.codes.table
 

@@ -31,7 +31,7 @@ class Interval(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What the interval supports, for a loss less a reference's."""
+        """What the interval supports, for a loss minus a reference's."""
         if self.high < 0:
             return "better"
         if self.low > 0:
@@ -163,7 +163,7 @@ class Difference(NamedTuple):
     loss: float
     """Mean over its finished seeds, nats a token."""
     interval: Interval
-    """Its loss less the named method's."""
+    """Its loss minus the named method's."""
 
 
 def differences(preset: Preset, records: Sequence[Record], reference: str) -> list[Difference]:

@@ -86,7 +86,7 @@ def read_documents(name: str, cache: Path) -> list[str]:
     if name == "sotu":
         return text.read_addresses(text.fetch_archive(cache))
     if name == "docs":
-        pages = [path.read_text() for path in sorted(DOCS.glob("*.md"))]
+        pages = [path.read_text() for path in sorted(DOCS.rglob("*.md"))]
         return [section for page in pages for section in page.split("\n## ")]
     raise ValueError(f"text is {name!r}, expected 'sotu' or 'docs'")
 

@@ -66,7 +66,8 @@ METHODS: dict[str, Method] = {
         options={"passes": 2, "warm_start": True, "nesterov": False},
         lrs=DIAMETER_LRS,
     ),
-    # decays of the averages and look-ahead tuned too, but in `normuon` (docs/lm_head.md)
+    # decays of the averages and look-ahead tuned too, but in `normuon`
+    # (docs/results/heads_method.md)
     "rowwise_adam_80": Method(
         title="Rowwise Adam", optimizer="RowwiseAdam", options={"momentum": 0.8}, lrs=ROWWISE_LRS
     ),

@@ -28,15 +28,16 @@ from experiments.lm_head.presets import METHODS, PRESETS, Preset
 from experiments.lm_head.record import Record
 from experiments.lm_head.results import SUFFIX, Results, ResultsError
 from experiments.lm_head.statements import answer, statements
+from experiments.markdown import markdown_table
 
-LESS_ADAMW = "less the best AdamW's"
-LESS_ROW_NORM = "less row normalisation's"
+MINUS_ADAMW = "minus the best AdamW's"
+MINUS_ROW_NORM = "minus row normalisation's"
 
 
 def markdown(lines: Sequence[Line]) -> str:
     """Return the comparison as a Markdown table, one row a method, with a line end."""
     head = ("V", "method", "learning rate", "seeds", "loss", "bits per byte")
-    head += (f"loss {LESS_ADAMW}", "verdict", f"loss {LESS_ROW_NORM}", "verdict")
+    head += (f"loss {MINUS_ADAMW}", "verdict", f"loss {MINUS_ROW_NORM}", "verdict")
     head += ("time in the head",)
     rows = []
     for line in lines:
@@ -52,7 +53,7 @@ def markdown(lines: Sequence[Line]) -> str:
 
 def markdown_differences(lines: Sequence[Difference], reference: str) -> str:
     """Return paired differences to the method of a key as a Markdown table, with a line end."""
-    less = f"loss less that of {METHODS[reference].title}"
+    less = f"loss minus that of {METHODS[reference].title}"
     head = ("V", "method", "pairs", "loss", less, "verdict")
     rows = []
     for one in lines:
@@ -67,19 +68,12 @@ def markdown_keys(preset: Preset) -> str:
     return markdown_table(("method", "key"), [(METHODS[name].title, name) for name in names])
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table with a line end."""
-    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
-    lines.insert(1, "|" + "---|" * len(head))
-    return "\n".join(lines) + "\n"
-
-
 def show(lines: Sequence[Line], console: Console) -> None:
     """Print the comparison, a table for each vocabulary, within 80 columns; long names fold."""
     for vocab in dict.fromkeys(line.vocab for line in lines):
         table = Table(title=f"V = {vocab}", padding=(0, 0, 0, 1), box=box.SIMPLE_HEAD)
         table.add_column("method", overflow="fold")
-        less = (LESS_ADAMW.replace("the ", "the\n"), LESS_ROW_NORM.replace("row ", "row\n"))
+        less = (MINUS_ADAMW.replace("the ", "the\n"), MINUS_ROW_NORM.replace("row ", "row\n"))
         for header in ("learning\nrate", "seeds", "loss", *(f"loss {text}" for text in less)):
             table.add_column(header, no_wrap=True)
         for line in lines:

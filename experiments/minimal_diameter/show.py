@@ -1,6 +1,6 @@
 """The results as a figure and as tables for the docs.
 
-    python -m experiments.minimal_diameter.show [--figure docs/minimal_diameter.png]
+    python -m experiments.minimal_diameter.show [--figure minimal_diameter.png]
 
 Reads `rowsep.packing.point_sets.records` and `compare.csv`; prints Markdown.
 """
@@ -67,6 +67,25 @@ def line(one: Record) -> str:
     )
 
 
+def dimensions() -> list[int]:
+    """Return the dimensions of the records."""
+    return sorted({one.dim for one in records()})
+
+
+def table(dim: int) -> list[str]:
+    """The records of one dimension as lines of a Markdown table."""
+    head = "| n | squared ratio | bound | published | status | agree | active | kind |"
+    return [head, "|---" * 8 + "|", *(line(one) for one in records(dim) if one.found)]
+
+
+def panels() -> Figure:
+    """Draw the plane, space and R^8."""
+    drawn = Figure(figsize=(13, 4.8), layout="constrained")
+    for axes, dim in zip(drawn.subplots(1, 3), (2, 3, 8), strict=True):
+        draw(axes, dim)
+    return drawn
+
+
 def comparison() -> list[str]:
     """The solvers on the same momenta as rows of a Markdown table."""
     cells: dict[tuple[str, str, str], dict[tuple[str, str], dict[str, str]]] = {}
@@ -95,17 +114,12 @@ def main(
     figure: Annotated[Path | None, typer.Option(help="PNG, SVG or PDF to draw.")] = None,
 ) -> None:
     """Print the tables and draw the figure."""
-    for dim in sorted({one.dim for one in records()}):
+    for dim in dimensions():
         print(f"\nR^{dim}\n")
-        print("| n | squared ratio | bound | published | status | agree | active | kind |")
-        print("|---|---|---|---|---|---|---|---|")
-        print("\n".join(line(one) for one in records(dim) if one.found))
+        print("\n".join(table(dim)))
     print("\n" + "\n".join(comparison()))
     if figure is not None:
-        drawn = Figure(figsize=(13, 4.8), layout="constrained")
-        for axes, dim in zip(drawn.subplots(1, 3), (2, 3, 8), strict=True):
-            draw(axes, dim)
-        drawn.savefig(figure, dpi=120)
+        panels().savefig(figure, dpi=120)
 
 
 if __name__ == "__main__":

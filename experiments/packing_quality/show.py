@@ -1,9 +1,10 @@
 """The results as figures and as tables for the docs.
 
-    python -m experiments.packing_quality.show [--folder docs]
+    python -m experiments.packing_quality.show [--folder FOLDER]
 
 Writes `packing_quality.png` (rho over its bound for V and d) and `packing_fronts.png` (rho against
-the floor on the alignment, on each momentum of `experiments/codes/front.csv`); prints Markdown.
+the floor on the alignment, on each momentum of `experiments/codes/front.csv`) into an existing
+folder; prints Markdown.
 """
 
 import math
@@ -163,7 +164,7 @@ def fit_table(rows: Rows) -> list[str]:
 
 
 def main(
-    folder: Annotated[Path, typer.Option(help="for the figures")] = Path("docs"),
+    folder: Annotated[Path, typer.Option(help="for the figures")] = Path("."),
     results: Path = RESULTS,
     front_results: Path = front.RESULTS,
 ) -> None:

@@ -18,7 +18,8 @@ from experiments.lm_head.comparison import mean
 from experiments.lm_head.diagnostics import BANDS
 from experiments.lm_head.presets import METHODS, PRESETS
 from experiments.lm_head.record import Record
-from experiments.lm_head.summary import markdown_table, number, preset_with_runs
+from experiments.lm_head.summary import number, preset_with_runs
+from experiments.markdown import markdown_table
 from experiments.report.head import Experiment, Shown
 
 

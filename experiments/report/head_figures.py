@@ -23,13 +23,13 @@ ROW_HEIGHT = 44
 
 
 def intervals(experiment: Experiment, lines: Sequence[Line]) -> go.Figure | None:
-    """Draw the loss less the best AdamW's with its interval for the lines of one vocabulary."""
+    """Draw the loss minus the best AdamW's with its interval for the lines of one vocabulary."""
     drawn = [
         line for line in lines if line.to_adamw.pairs > 1 and math.isfinite(line.to_adamw.mean)
     ]
     if not drawn:
         return None
-    title = "loss less the best<br>AdamW's, nats"  # two lines, for a phone
+    title = "loss minus the best<br>AdamW's, nats"  # two lines, for a phone
     made = figure(title, "", height=125, meta={"row": ROW_HEIGHT})
     made.update_yaxes(autorange="reversed", showgrid=False)
     for line in drawn:
@@ -72,7 +72,7 @@ def curves(experiment: Experiment, vocab: int) -> go.Figure | None:
 def differences(
     experiment: Experiment, vocab: int, part: str = "train", band: int | None = None
 ) -> go.Figure | None:
-    """Draw a loss on the way less the best AdamW's, mean over the seeds that both have.
+    """Draw a loss on the way minus the best AdamW's, mean over the seeds that both have.
 
     Args:
         experiment: its runs.
@@ -83,7 +83,7 @@ def differences(
     adamw = experiment.adamw(vocab)
     if adamw is None:
         return None
-    made = figure("step", "loss less the best AdamW's, nats")
+    made = figure("step", "loss minus the best AdamW's, nats")
     references = {seed: record.history for seed, record in adamw.runs.items()}
     for one in experiment.shown(vocab):
         seeds = sorted(one.runs.keys() & references.keys())
@@ -111,7 +111,7 @@ def differences(
 
 
 def rare(experiment: Experiment, vocab: int) -> go.Figure | None:
-    """Draw the validation loss on the rarest tokens on the way, less the best AdamW's."""
+    """Draw the validation loss on the rarest tokens on the way, minus the best AdamW's."""
     return differences(experiment, vocab, "evaluations", len(BANDS) - 1)
 
 
@@ -164,11 +164,11 @@ def separation(experiment: Experiment, vocab: int) -> go.Figure | None:
 
 
 def frequencies(experiment: Experiment, vocab: int) -> go.Figure | None:
-    """Draw the loss less the best AdamW's by frequency of the target, with intervals."""
+    """Draw the loss minus the best AdamW's by frequency of the target, with intervals."""
     adamw = experiment.adamw(vocab)
     if adamw is None:
         return None
-    made = figure("", "loss less the best AdamW's, nats")
+    made = figure("", "loss minus the best AdamW's, nats")
     others = [one for one in experiment.shown(vocab) if one is not adamw]
     for index, one in enumerate(others):
         found = [_band_interval(one, adamw, band) for band in range(len(BANDS))]

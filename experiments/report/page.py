@@ -144,8 +144,8 @@ def _head_sections(
         section(
             "leaderboard",
             "Leaderboard",
-            "Each point is a method's mean loss less that of the best AdamW on the same seeds, the "
-            "bar its 95 % interval: left of zero is better, across zero is not told apart.",
+            "Each point is a method's mean loss minus that of the best AdamW on the same seeds, "
+            "the bar its 95 % interval: left of zero is better, across zero is not told apart.",
             intervals,
         ),
         section(
@@ -158,8 +158,8 @@ def _head_sections(
         section(
             "differences",
             "Distance to AdamW while training",
-            "Training loss less that of the best AdamW on the same seeds and batches: below zero a "
-            "method is ahead; the axis fits what follows the first fifth of the steps.",
+            "Training loss minus that of the best AdamW on the same seeds and batches: below zero "
+            "a method is ahead; the axis fits what follows the first fifth of the steps.",
             head_figures.differences,
         ),
         section(
@@ -180,7 +180,7 @@ def _head_sections(
         section(
             "frequency",
             "Loss by token frequency",
-            "Final loss less the best AdamW's on targets by their frequency rank in the "
+            "Final loss minus the best AdamW's on targets by their frequency rank in the "
             "vocabulary, with 95 % intervals where there are several seeds: below zero is better "
             "on these tokens.",
             head_figures.frequencies,
@@ -189,7 +189,7 @@ def _head_sections(
             "rare",
             "Rare tokens while training",
             f"Loss on the first validation tokens, those of the rarest {1 - BANDS[-2]:.0%} of the "
-            "vocabulary alone, less the best AdamW's on the same seeds: below zero is better; few "
+            "vocabulary alone, minus the best AdamW's on the same seeds: below zero is better; few "
             "tokens, so noisy.",
             head_figures.rare,
         ),

@@ -2,7 +2,7 @@
 
 Runs whose floor is on the cosine are left out.
 
-python -m experiments.separation.show [--figure docs/separation.png]
+python -m experiments.separation.show [--figure separation.png]
 """
 
 from collections import defaultdict
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from experiments.separation.run import RESULTS
@@ -28,7 +27,7 @@ def main(
     rows = [row for row in read(results) if row["measure"] == "decrease"]
     print(table(rows))
     if figure is not None:
-        draw(rows, figure)
+        draw(rows).savefig(figure, dpi=110)
 
 
 def table(rows: list[dict[str, str]]) -> str:
@@ -48,11 +47,10 @@ def table(rows: list[dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def draw(rows: list[dict[str, str]], path: Path) -> None:
+def draw(rows: list[dict[str, str]]) -> Figure:
     """One panel per momentum: what each solver reached with each number of passes."""
     momenta = list(dict.fromkeys(r["momentum"] for r in rows))
     drawing = Figure(figsize=(4.2 * len(momenta), 3.8), layout="constrained")
-    FigureCanvasAgg(drawing)
     axes = drawing.subplots(1, len(momenta), squeeze=False, sharey=True)[0]
     counts = sorted({int(r["passes"]) for r in rows if r["passes"]})
     for axis, momentum in zip(axes, momenta, strict=True):
@@ -86,7 +84,7 @@ def draw(rows: list[dict[str, str]], path: Path) -> None:
         for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
     drawing.legend(named.values(), named.keys(), fontsize=7, loc="outside lower center", ncols=4)
-    drawing.savefig(path, dpi=110)
+    return drawing
 
 
 if __name__ == "__main__":

@@ -23,12 +23,15 @@ def line(row: Row) -> str:
     )
 
 
+def table() -> list[str]:
+    """The lines of the table."""
+    head = "| d | N | largest cosine | - published | status | bound | agree | active | kind |"
+    return [head, "|---" * 9 + "|", *map(line, read(FOLDER / "codes.csv").values())]
+
+
 def main() -> None:
     """Print the table."""
-    print("| d | N | largest cosine | - published | status | bound | agree | active | kind |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for row in read(FOLDER / "codes.csv").values():
-        print(line(row))
+    print("\n".join(table()))
 
 
 if __name__ == "__main__":

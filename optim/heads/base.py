@@ -171,7 +171,8 @@ class HeadOptimizer(Optimizer):
                 loss = closure()
         if torch.compiler.is_compiling():
             # a graph would round differently; a decorator would import the compiler at once
-            torch.compiler.disable(_step_all)(self)
+            eagerly: Any = torch.compiler.disable(_step_all)
+            eagerly(self)
         else:
             _step_all(self)
         return loss

@@ -33,7 +33,7 @@ class NorMuon(HeadOptimizer):
     def __init__(
         self,
         params: Any,
-        lr: float | Tensor = 4e-3,
+        lr: float | Tensor = 1.6e-2,
         *,
         momentum: float = 0.95,
         beta2: float = 0.95,

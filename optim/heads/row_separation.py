@@ -2,7 +2,7 @@
 
 Muon brings the singular values of a hidden matrix's momentum to one scale. A head's rows belong to
 tokens, and what a step does to the log-odds of two tokens is the distance of their rows in the
-update, so this optimiser brings those distances to one scale (docs/optimiser.md).
+update, so this optimiser brings those distances to one scale (docs/how-to/floor_and_lr.md).
 """
 
 from typing import Any, NamedTuple

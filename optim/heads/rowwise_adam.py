@@ -93,7 +93,8 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
             params: matrices, named or not, or groups of them.
             lr: diameter of the step: the largest change of a pair's log-odds per unit of the
                 hidden state's norm. A few rows, of tokens hardly seen before, are far longer than
-                the rest, so it is to be larger than that of `RowSeparation`: docs/optimiser.md.
+                the rest, so it is to be larger than that of `RowSeparation`:
+                docs/how-to/floor_and_lr.md.
             momentum: decay of the average, in [0, 1).
             beta2: decay of the average of squares, in [momentum^2, 1): with less, rows whose
                 gradients have stopped would take the whole step.

@@ -10,6 +10,7 @@ from torch.optim import AdamW, Muon, Optimizer
 from rowsep.packing import checks
 
 from ..heads.base import HeadOptimizer
+from ..heads.normuon import NorMuon
 from ..heads.polar_grad import HybridPolarGradM, LeftPolarGradM, RightPolarGradM
 from ..heads.row_norm import RowNormM
 from ..heads.row_separation import RowSeparation
@@ -22,6 +23,7 @@ from .stacked import Stacked
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {
     "row_separation": RowSeparation,
+    "normuon": NorMuon,
     "row_norm": RowNormM,
     "rowwise_adam": RowwiseAdam,
     "right_polar": RightPolarGradM,
@@ -61,6 +63,7 @@ LRS: dict[tuple[str, str], float] = {
     ("row_separation", "head"): 1e-2,
     ("steepest_descent", "head"): 1e-2,
     ("rowwise_adam", "head"): 2e-1,
+    ("normuon", "head"): 1.6e-2,
     ("row_norm", "head"): 5e-3,
     ("hybrid_polar", "head"): 1e-2,
     ("row_norm", "embedding"): 5e-1,
@@ -72,9 +75,9 @@ LRS: dict[tuple[str, str], float] = {
     **{("hybrid_polar", role): 2e-2 for role in NEURONS},
 }
 """Learning rates to start a search from: those published for a model of Qwen3-0.6B's size (routers:
-OLMoE's). Those of `row_separation`, `steepest_descent` and `rowwise_adam` are not published: the
-first two move a row about as far as that of `row_norm` does, the last is from the small models of
-docs/results.md (docs/optimiser.md)."""
+OLMoE's). Those of `row_separation`, `steepest_descent`, `rowwise_adam` and `normuon` are not: the
+first two move a row about as far as that of `row_norm` does, the others are of the small models of
+docs/results/heads.md (docs/how-to/floor_and_lr.md)."""
 
 
 def for_language_model(

@@ -6,12 +6,14 @@ lower bounds. None bounds `rho`, whose points need not lie on a sphere; on a sph
 free, while the points that a bound on the coherence c excludes may have a `rho` above
 `sqrt((1-c)/(1+c))`. `rowsep.packing.bounds.lifted_bound` is what follows for `rho`.
 
-| bound | of | says something for | attained by |
-|---|---|---|---|
-| `welch_coherence` | coherence | V > d | equiangular tight frames |
-| `orthoplex_coherence` | coherence | V > d(d+1)/2 | mutually unbiased bases, Kerdock sets |
-| `rankin_cosine` | largest cosine | V <= 2d | simplex, orthoplex |
-| `levenshtein_cosine` | largest cosine | all V | the sharp configurations |
+===================  ==============  ==================  =====================================
+bound                of              says something for  attained by
+===================  ==============  ==================  =====================================
+welch_coherence      coherence       V > d               equiangular tight frames
+orthoplex_coherence  coherence       V > d(d+1)/2        mutually unbiased bases, Kerdock sets
+rankin_cosine        largest cosine  V <= 2d             simplex, orthoplex
+levenshtein_cosine   largest cosine  all V               the sharp configurations
+===================  ==============  ==================  =====================================
 """
 
 import math

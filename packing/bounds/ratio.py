@@ -1,4 +1,4 @@
-"""Bounds on `rho` over all clouds of V points of R^d; proofs in docs/mathematics.md.
+"""Bounds on `rho` over all clouds of V points of R^d; proofs in docs/explanation/mathematics.md.
 
 rho(S) = min_{i<j} ||s_i - s_j|| / max_{i<j} ||s_i - s_j||
 """

@@ -6,8 +6,8 @@
 with Jung's radius `J = sqrt(d/(2(d+1)))`. The Schur complement says `G >= S S^T`; every cloud of
 diameter at most 1 with alignment tau gives a feasible `G = S S^T`, so `rho <= delta`. What is
 relaxed is the rank of G: the optimum is that of all clouds in R^(d+V-1), the momentum padded with
-zeros. For d >= V-1 it is attained in R^d, and the cloud is returned (docs/mathematics.md). Without
-a floor the optimum is 1 (the simplex), whatever d is.
+zeros. For d >= V-1 it is attained in R^d, and the cloud is returned
+(docs/explanation/mathematics.md). Without a floor the optimum is 1 (the simplex), whatever d is.
 """
 
 import warnings

@@ -1,7 +1,7 @@
 """Bounds on the steepest step `N(A) = max <A,S> subject to D(S) <= 1`, a norm of the centred `A`.
 
 In closed form, O(V d^2 + d^3) and one pass over all pairs; `rowsep.packing.steepest_step` solves
-it. Proofs: docs/mathematics.md.
+it. Proofs: docs/explanation/mathematics.md.
 """
 
 import math

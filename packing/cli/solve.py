@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal, NamedTuple
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from .. import bounds, cloud
 from ..baselines import BASELINES, Quality, quality
-from ..io import InputError, MatrixInfo, check_writable, replacing, save_matrix
+from ..io import InputError, MatrixInfo, check_writable, matrix_bytes, replacing
 from ..solution import Progress as Pass
 from ..solution import Solution
 from ..solve import solve as separate
@@ -316,15 +317,21 @@ def _write(
         "command": outcome["command"],
         "input_sha256": info.sha256,
     }
+    contents = {
+        outputs.update: matrix_bytes(
+            outputs.update, update, metadata, orientation=info.orientation
+        ),
+        outputs.summary: report.strict_json(outcome).encode() + b"\n",
+    }
+    if outputs.figure and drawn:
+        contents[outputs.figure] = drawn
+    path = outputs.update
     try:
-        for path in outputs:
-            if path:
+        with ExitStack() as together:  # all are on disk before the first takes its place
+            for path, content in contents.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
-        save_matrix(outputs.update, update, metadata, orientation=info.orientation)
-        with replacing(outputs.summary) as file:
-            file.write(report.strict_json(outcome).encode() + b"\n")
-        if outputs.figure and drawn:
-            with replacing(outputs.figure) as file:
-                file.write(drawn)
+                file = together.enter_context(replacing(path))
+                file.write(content)
+                file.flush()
     except OSError as error:
-        raise InputError(f"{error.filename} cannot be written: {error.strerror}") from error
+        raise InputError(f"{error.filename or path} cannot be written: {error.strerror}") from error

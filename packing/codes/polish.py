@@ -1,8 +1,9 @@
 """Codes of some hundred rows moved off their algebraic places where that raises `rho`.
 
-The smoothed condition number `F_beta` (docs/mathematics.md) is minimised by L-BFGS, beta doubled
-from stage to stage. With `log N` for N pairs, `F_beta` exceeds `log(1/rho^2)` by `2 log(N)/beta` at
-most, so the last stage decides between distances that differ by a part in a thousand or so.
+The smoothed condition number `F_beta` (docs/explanation/mathematics.md) is minimised by L-BFGS,
+beta doubled from stage to stage. With `log N` for N pairs, `F_beta` exceeds `log(1/rho^2)` by `2
+log(N)/beta` at most, so the last stage decides between distances that differ by a part in a
+thousand or so.
 """
 
 import numpy as np

@@ -37,7 +37,7 @@ def minimal_diameter(
         num_points: n, at least 2; n d at most 512.
         dim: d, at least 1.
         starts: how many, rounded up to batches of 64. A start is random (normal, in the ball, on
-            the sphere), a piece of a lattice, or symmetric; docs/minimal_diameter.md.
+            the sphere), a piece of a lattice, or symmetric; docs/explanation/point_sets.md.
         seed: start k of a seed is always the same.
         processes: how many work at once; the result does not depend on it. With more than one, a
             script must guard its start by `if __name__ == "__main__":`, as the processes import it.

@@ -8,7 +8,7 @@ Floors are restored by moving along `B_i = r_i a_i / ||a_i||^(3/4)`, `r_i` the r
 sphere: the projection in the metric that weighs row i by `||a_i||^(3/4)`. The Euclidean projection
 (`B = A`) puts heavy rows straight back onto the momentum and leaves them no room to part;
 `B_i = a_i / ||a_i||` moves light rows, which carry no alignment, as much as heavy ones. Measured in
-docs/solvers.md.
+docs/explanation/solvers.md.
 """
 
 from typing import Protocol

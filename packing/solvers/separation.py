@@ -10,7 +10,7 @@ Adam breaks.)
 The target is the one number to control. Far above what the floor allows, heavy rows cannot follow
 and violate it most; once met, nothing moves. It is left alone while the separation is on its way
 there and else steered to where the separation is a set fraction of it, 0.90 at the start of the
-run and 0.98 at its end. The constants were chosen on real momenta (docs/solvers.md).
+run and 0.98 at its end. The constants were chosen on real momenta (docs/explanation/solvers.md).
 """
 
 import math

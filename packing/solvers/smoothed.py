@@ -1,7 +1,7 @@
 """Log-sum-exp smoothing with continuation in beta, over the pairs that are wrong.
 
-`F_beta(X) = (1/beta) log sum q_ij^beta + (1/beta) log sum q_ij^-beta` (docs/mathematics.md) has
-the gradient
+`F_beta(X) = (1/beta) log sum q_ij^beta + (1/beta) log sum q_ij^-beta`
+(docs/explanation/mathematics.md) has the gradient
 
     dF/dx_i = 2 sum_j (w+_ij - w-_ij) (x_i - x_j) / q_ij
 

@@ -17,8 +17,8 @@ STAGES = (
     "solvers",
     "passes 600 x 16",
     "passes 700 x 24",
-    "solve 600 x 16",
-    "steps 600 x 16",
+    "solve 320 x 12",
+    "steps 320 x 12",
 )
 PRODUCTS = ("product, bfloat16", "product, tf32", "product, float32")
 
@@ -69,15 +69,15 @@ def test_passes_are_ratios_to_the_products_of_the_run(small, name):
 
 
 def test_steps_are_ratios_to_the_products_of_the_run(small):
-    figures = small[1]["stages"]["steps 600 x 16"]["figures"]
+    figures = small[1]["stages"]["steps 320 x 12"]["figures"]
     assert figures["steps"].keys() == OPTIMISERS.keys()
     for step in figures["steps"].values():
         assert step["seconds"] > 0 and step["ratio"].keys() == set(PRODUCTS)
 
 
 def test_solve_is_timed(small):
-    figures = small[1]["stages"]["solve 600 x 16"]["figures"]
-    assert figures["shape"] == [600, 16] and figures["median"] > 0 and 0 < figures["rho"] < 1
+    figures = small[1]["stages"]["solve 320 x 12"]["figures"]
+    assert figures["shape"] == [320, 12] and figures["median"] > 0 and 0 < figures["rho"] < 1
 
 
 def test_wrong_results_and_errors_are_reported(tmp_path, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """Packing quality: cases, resumption, what is measured, and the fits."""
 
 import csv
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,8 +19,8 @@ app = Typer()
 app.command()(run.main)
 
 
-def test_an_exact_power_law_is_found_again():
-    rng = np.random.default_rng()
+def test_an_exact_power_law_is_found_again(generator):
+    rng = np.random.default_rng(generator.initial_seed())
     a, b, c = rng.uniform(0.5, 2.5, 3)
     V, d = rng.integers(10, 10000, 12), rng.integers(2, 2000, 12)
     law = power_law(V.tolist(), d.tolist(), (a * V**b * d**c).tolist())
@@ -28,9 +29,12 @@ def test_an_exact_power_law_is_found_again():
     assert law.spread == pytest.approx(1.0) and max(law.rows_error, law.dim_error) < 1e-6
 
 
-def test_errors_are_those_of_noise():
-    """The standard errors cover the true exponents about as often as they should."""
-    rng = np.random.default_rng()
+def test_errors_are_those_of_noise(case_seed):
+    """The standard errors cover the true exponents about as often as they should.
+
+    Not fuzzed: one seed in some ten thousand lies outside.
+    """
+    rng = np.random.default_rng(case_seed)
     V, d = np.repeat([100, 1000, 10000], 3), np.tile([10, 100, 1000], 3)
     inside = 0
     for _ in range(200):
@@ -56,7 +60,8 @@ def test_cases_are_new_and_the_cheapest_first():
     assert {case.method for case in listed} == set(run.METHODS)
 
 
-def test_a_run_goes_on_where_it_was(tmp_path):
+def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "unit_seconds", partial(run.unit_seconds, least=0.0))
     results = tmp_path / "results.csv"
     command = ["--rows", "12", "--dims", "4", "--results", str(results)]
     done = CliRunner().invoke(app, command)

@@ -1,5 +1,5 @@
 """The fixtures of the packing tests serve here too."""
 
-from tests.packing.conftest import generator, poisoned_empty
+from tests.packing.conftest import poisoned_empty
 
-__all__ = ["generator", "poisoned_empty"]
+__all__ = ["poisoned_empty"]

@@ -45,7 +45,7 @@ def test_trainers_accept_it(name: str) -> None:
     assert len(losses) == 6 and losses[-1] < losses[0] - 0.1
 
 
-def test_two_processes_agree_with_each_other_and_with_one() -> None:
+def test_two_processes_agree_with_each_other_and_with_one(forked: None) -> None:
     results = distributed.main(steps=3)
     one = results["one"]
     for kind in ("replicated", "sharded"):

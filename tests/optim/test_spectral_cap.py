@@ -16,7 +16,7 @@ def pair(seed: int, rows: int, columns: int, dtype=torch.float64) -> tuple[torch
 
 
 @given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 9))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_derivative_of_the_largest_singular_value(seed: int, rows: int, columns: int) -> None:
     """d/dt sigma_1(W + t S) by autograd: min(0, that of the step given)."""
     W, S = pair(seed, rows, columns)

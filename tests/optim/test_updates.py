@@ -188,7 +188,9 @@ def test_rounding_noise_is_no_direction(update, generator):
     assert not update(torch.zeros(9, 16)).any()
     assert not update(row.expand(50, 16)).any()
     # equal up to the last bits, as the gradient of a loss whose rows are equal
-    M = row * (1 + torch.finfo(torch.float32).eps * torch.randint(-2, 3, (50, 1)))
+    M = row * (
+        1 + torch.finfo(torch.float32).eps * torch.randint(-2, 3, (50, 1), generator=generator)
+    )
     assert not update(M).any()
 
 

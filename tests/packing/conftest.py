@@ -1,6 +1,5 @@
 """Uninitialised memory is NaN when the packages ask for it, so that an output left unset fails."""
 
-import os
 import sys
 
 import pytest
@@ -26,11 +25,3 @@ def poisoned_empty(monkeypatch):
     monkeypatch.setattr(torch, "empty", poison(torch.empty))
     monkeypatch.setattr(torch, "empty_like", poison(torch.empty_like))
     monkeypatch.setattr(torch.Tensor, "new_empty", poison(torch.Tensor.new_empty))
-
-
-@pytest.fixture
-def generator():
-    """A generator with a fresh seed, printed so that a failure can be repeated."""
-    seed = int.from_bytes(os.urandom(4))
-    print(f"seed {seed}")
-    return torch.Generator().manual_seed(seed)

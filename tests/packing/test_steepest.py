@@ -140,7 +140,7 @@ def test_short_dtypes_give_a_feasible_update_of_their_own(dtype, generator):
 
 
 def test_a_full_head_is_solved_to_a_percent():
-    A = demo_momentum()[::3, :48].float()
+    A = demo_momentum()[:1100, :32].float()
     assert len(A) > steepest_first_order.COARSEST  # groups are solved first
     found = steepest_step(A, passes=8)
     check_certificate(A, found)
@@ -154,7 +154,7 @@ def test_a_full_head_is_solved_to_a_percent():
 
 @pytest.mark.parametrize("dim", [2, 12])
 def test_more_passes_never_leave_a_larger_gap(dim, generator):
-    A = random_momentum(generator, 200, dim)
+    A = random_momentum(generator, 120, dim)
     found = [
         steepest_step(A, solver="first_order", passes=passes, tolerance=1e-4)
         for passes in (2, 4, 8, 16)
@@ -164,7 +164,7 @@ def test_more_passes_never_leave_a_larger_gap(dim, generator):
     assert found[-1].gap < 5e-3
 
 
-@pytest.mark.parametrize("draw", range(5))
+@pytest.mark.parametrize("draw", range(2))
 def test_rows_that_no_pair_holds_do_not_stop_it(draw, generator):
     """In most draws some row starts without a pair at the full distance."""
     found = steepest_step(random_momentum(generator, 300, 20, decay=1.0), solver="first_order")

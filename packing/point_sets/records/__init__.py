@@ -143,7 +143,7 @@ def _best(certificate: dict[str, Any] | None, known: Published | None) -> tuple[
     if known is not None and known.beaten_by(Fraction(value)):
         known = None
     if (known is None or known.status != "proved") and from_certificate(certificate).optimal:
-        return value, "proved", "meets the upper bound", "docs/mathematics.md"
+        return value, "proved", "meets the upper bound", "docs/explanation/mathematics.md"
     if known is not None:
         return value, known.status, known.credit, known.source
     return value, "found here", "rowsep", OWN_SOURCE

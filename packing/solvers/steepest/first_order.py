@@ -5,7 +5,8 @@
 The derivative in `w_ij` is `(1 - ||x_i - x_j||^2)/2` at `X = L_w^+ A`, so `w_ij` is multiplied by
 `||x_i - x_j||^2` (the multiplicative algorithm of optimal design; Silvey, Titterington and Torsney,
 Commun. Statist. A 7, 1978), `X` being improved by a few conjugate gradients after each. Pairs come
-from passes over all of them; the flow is a dual certificate at any time (docs/mathematics.md).
+from passes over all of them; the flow is a dual certificate at any time
+(docs/explanation/mathematics.md).
 
 Reweighting finds the pairs that matter but leaves them a few percent uneven for long; after each
 pass the method of multipliers (multipliers.py) evens them out.

@@ -5,7 +5,7 @@
 
 `L_w` is the Laplacian of the graph with weights `w_ij`, `(L_w X)_i = sum_j w_ij (x_i - x_j)`. The
 last form is convex in w; `X = L_w^+ A` carries the flow `f_ij = w_ij (x_i - x_j)`, and at the
-optimum `w_ij > 0` only where `||x_i - x_j|| = 1`. Proofs: docs/mathematics.md.
+optimum `w_ij > 0` only where `||x_i - x_j|| = 1`. Proofs: docs/explanation/mathematics.md.
 """
 
 from typing import NamedTuple

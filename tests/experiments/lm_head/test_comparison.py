@@ -65,7 +65,7 @@ def test_differences_to_a_named_method_are_paired_and_need_its_seeds():
     (back,) = comparison.differences(preset, done, "row_norm")
     assert back.interval.mean == pytest.approx(-0.52)
     table = summary.markdown_differences([one], "adamw_95").splitlines()
-    assert "loss less that of AdamW, beta2 0.95" in table[0]
+    assert "loss minus that of AdamW, beta2 0.95" in table[0]
     assert (
         table[2]
         == f"| {TINY.vocab} | Row normalisation | 3 | 20.5200 | +0.5200 ± {half:.4f} | worse |"

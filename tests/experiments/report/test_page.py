@@ -189,7 +189,7 @@ def test_of_many_methods_eight_are_shown_and_the_rest_are_one_click_away(opened,
 
 def test_leaderboard_sorts_both_ways_with_blanks_last(opened):
     tab = opened()
-    header = tab.get_by_role("columnheader", name="loss less the best AdamW's")
+    header = tab.get_by_role("columnheader", name="loss minus the best AdamW's")
     for order, names in (
         ("ascending", ["separation_65", "adamw_95", "row_norm", "muon"]),
         ("descending", ["row_norm", "adamw_95", "separation_65", "muon"]),

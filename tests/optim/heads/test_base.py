@@ -222,8 +222,8 @@ def train(path, dies_in=None):
         torch.save({"k": k + 1, "p": p.data, "optimiser": optimiser.state_dict()}, path)
 
 
-def test_resume_after_a_kill_in_mid_step_is_bit_for_bit(tmp_path):
-    doomed = multiprocessing.get_context("spawn").Process(target=train, args=(tmp_path / "a", 5))
+def test_resume_after_a_kill_in_mid_step_is_bit_for_bit(tmp_path, forked):
+    doomed = multiprocessing.get_context().Process(target=train, args=(tmp_path / "a", 5))
     doomed.start()
     doomed.join()
     assert doomed.exitcode == 9

@@ -46,6 +46,6 @@ def worker(rank, store, seed):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_sharded_steps_are_those_of_one_process(tmp_path, generator):
+def test_sharded_steps_are_those_of_one_process(tmp_path, generator, forked):
     seed = int(torch.randint(2**31, (), generator=generator))
     mp.spawn(worker, args=(tmp_path / "store", seed), nprocs=RANKS)

@@ -268,7 +268,7 @@ def test_tensor_rates_are_not_shared_between_groups() -> None:
 def test_any_optimiser_class_serves_a_role() -> None:
     assert classes(Plain(), head=RowwiseAdam) == classes(Plain(), head="rowwise_adam")
     group = for_language_model(Plain(), head="rowwise_adam").param_groups[0]
-    assert (group["lr"], group["momentum"]) == (0.2, 0.8), "as docs/optimiser.md has them"
+    assert (group["lr"], group["momentum"]) == (0.2, 0.8), "as docs/how-to/floor_and_lr.md has them"
     found = classes(Plain(), head=SGD, options={"head": {"lr": 0.1}})
     assert found["head"] == {SGD}
 

@@ -18,7 +18,7 @@ from rowsep.packing import bounds, cloud
 EXACT = 1e-12
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.tuples(st.integers(1, 24), st.integers(1, 6))
-properties = settings(deadline=None, derandomize=True, max_examples=60)
+properties = settings(max_examples=60)
 
 
 def gaussian(seed, *size):
@@ -49,16 +49,17 @@ def clebsch():
     return corners[corners.sum(1) % 2 == 0]
 
 
-def optimised(seed, num_rows, dim):
-    """A cloud of large rho: gradient descent on the smoothed ratio of squared distances."""
-    S = gaussian(seed, num_rows, dim).requires_grad_()
+def optimised(seeds, num_rows, dim):
+    """Clouds of large rho: gradient descent on the smoothed ratio of squared distances."""
+    S = torch.stack([gaussian(seed, num_rows, dim) for seed in seeds]).requires_grad_()
     optimizer = torch.optim.Adam([S], lr=0.05)
+    i, j = torch.triu_indices(num_rows, num_rows, 1)
     for step in range(300):
-        squared = torch.pdist(S).square()
+        squared = (S[:, i] - S[:, j]).square().sum(dim=2)
         beta = 4 * 1.02**step
-        loss = (beta * squared.log()).logsumexp(0) + (-beta * squared.log()).logsumexp(0)
+        loss = (beta * squared.log()).logsumexp(1) + (-beta * squared.log()).logsumexp(1)
         optimizer.zero_grad()
-        (loss / beta).backward()
+        (loss.sum() / beta).backward()
         optimizer.step()
     return S.detach()
 
@@ -75,7 +76,7 @@ def test_random_clouds_stay_below(seed, size):
 @pytest.mark.parametrize("extra", [0, 1, 2, 3, 5, 9])
 def test_optimised_clouds_stay_below(dim, extra):
     num_rows = dim + 1 + extra
-    best = max(cloud.ratio(optimised(seed, num_rows, dim)).value for seed in range(2))
+    best = max(cloud.ratio(S).value for S in optimised(range(2), num_rows, dim))
     assert best <= bounds.rho_upper_bound(num_rows, dim) + EXACT
     if dim > 1:
         assert best >= 0.75 * bounds.rho_upper_bound(num_rows, dim)

@@ -13,25 +13,27 @@ from rowsep.packing.codes.recorded import Recorded
 from rowsep.packing.point_sets.records import records
 
 
-def test_the_golay_code_is_linear_with_its_weights():
+def test_the_golay_code_is_linear_with_its_weights(generator):
     """1 + 759 x^8 + 2576 x^12 + 759 x^16 + x^24 (Conway and Sloane, chapter 3)."""
     W = torch.from_numpy(words()).long()
     assert W.sum(dim=1).bincount().nonzero()[:, 0].tolist() == [0, 8, 12, 16, 24]
     assert W.sum(dim=1).bincount()[[0, 8, 12, 16, 24]].tolist() == [1, 759, 2576, 759, 1]
     place = 2 ** torch.arange(23, -1, -1)
     numbers = set((W @ place).tolist())
-    pairs = torch.randint(4096, (500, 2))
+    pairs = torch.randint(4096, (500, 2), generator=generator)
     assert {a ^ b for a, b in (W @ place)[pairs].tolist()} <= numbers
 
 
 @pytest.mark.parametrize(
     ("dim", "kissing", "neighbours"), [(8, 240, 56), (16, 4320, 280), (24, 196560, 4600)]
 )
-def test_minimal_vectors_have_their_kissing_number_and_neighbours(dim, kissing, neighbours):
+def test_minimal_vectors_have_their_kissing_number_and_neighbours(
+    dim, kissing, neighbours, generator
+):
     """Numbers at cosine 1/2 from one: 56, 280, 4600 (Conway and Sloane, chapter 14)."""
     both = WithNegatives(MinimalVectors(dim))
     assert both.num_rows == kissing
-    some = torch.randint(kissing, (3,))
+    some = torch.randint(kissing, (3,), generator=generator)
     inner = both.rows(some, dtype=torch.int64) @ both.rows(dtype=torch.int64).T
     norm = round(both.norm**2)
     assert set(inner.unique().tolist()) <= {k * norm // 4 for k in range(-4, 5)} - {3 * norm // 4}

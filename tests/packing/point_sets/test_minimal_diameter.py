@@ -1,5 +1,6 @@
 """Least diameters: proved values, exact conditions, the same result however the work is cut."""
 
+import functools
 import itertools
 import json
 import math
@@ -32,9 +33,15 @@ PLANE = {  # Bateman and Erdos 1951 up to 7 points, A. Bezdek and Fodor 1999
 }
 
 
+@functools.cache
+def found_of(n, d):
+    """The configuration of the first batch of starts, searched once."""
+    return minimal_diameter(n, d, starts=64)
+
+
 @pytest.mark.parametrize("n", PLANE)
 def test_proved_values_in_the_plane(n):
-    found = minimal_diameter(n, 2, starts=64)
+    found = found_of(n, 2)
     assert float(found.ratio_squared) == pytest.approx(PLANE[n], rel=1e-14)
     assert found.optimality.isolated
     assert found.agreeing >= 5
@@ -44,7 +51,7 @@ def test_proved_values_in_the_plane(n):
 def test_two_more_points_than_dimensions(d):
     """Schuette 1963, to 26 digits; test_records.py has d up to 12."""
     exact = 1 + (Fraction(2, d) if d % 2 == 0 else Fraction(2 * (d + 2), d * (d + 2) - 1))
-    found = minimal_diameter(d + 2, d, starts=64)
+    found = found_of(d + 2, d)
     assert abs(found.ratio_squared - exact) < Fraction(1, 10**26)
     assert found.optimal
 
@@ -55,13 +62,13 @@ def test_two_more_points_than_dimensions(d):
 )
 def test_clouds_that_meet_the_bound(n, d, value):
     """Equal steps, simplices, and the two-distance set T(5)."""
-    found = minimal_diameter(n, d, starts=64)
+    found = found_of(n, d)
     assert abs(found.ratio_squared - value) < Fraction(1, 10**26)
     assert found.optimal
 
 
 def test_a_cloud_that_does_not_meet_the_bound():
-    found = minimal_diameter(6, 3, starts=64)
+    found = found_of(6, 3)
     assert float(found.ratio_squared) == pytest.approx(2, rel=1e-14)
     assert not found.optimal
 
@@ -69,7 +76,7 @@ def test_a_cloud_that_does_not_meet_the_bound():
 @pytest.mark.parametrize(("n", "d"), [(8, 2), (9, 2), (12, 2), (9, 3)])
 def test_conditions_hold_to_thirty_digits(n, d):
     """From the rational coordinates and the multipliers alone, in another arithmetic."""
-    found = minimal_diameter(n, d, starts=64)
+    found = found_of(n, d)
     told = found.optimality
     assert told.solved and told.residual < 1e-30
     squares = {
@@ -96,17 +103,17 @@ def test_conditions_hold_to_thirty_digits(n, d):
 
 def test_a_point_that_is_free():
     """Eight points: a regular heptagon and one inside it, which no distance holds."""
-    found = minimal_diameter(8, 2, starts=64)
+    found = found_of(8, 2)
     assert len(found.optimality.rattlers) == 1
     assert len(found.optimality.near) == len(found.optimality.far) == 7
 
 
 def test_the_square_is_rigid():
-    square = minimal_diameter(4, 2, starts=64).optimality
+    square = found_of(4, 2).optimality
     assert square.isolated and square.freedom == 0 and square.curvature is None
 
 
-def test_the_same_with_two_processes():
+def test_the_same_with_two_processes(forked):
     one = minimal_diameter(5, 2, starts=192, seed=3)
     two = minimal_diameter(5, 2, starts=192, seed=3, processes=2)
     assert one == two
@@ -186,7 +193,7 @@ def test_merging_keeps_the_least_basins():
 
 
 def test_certificate_of_a_configuration():
-    found = minimal_diameter(7, 2, starts=64)
+    found = found_of(7, 2)
     told = json.loads(json.dumps(found.certificate()))
     proved = check_certificate(told)
     assert proved.attained == found.ratio_squared <= proved.claimed
@@ -196,7 +203,7 @@ def test_certificate_of_a_configuration():
 
 
 def test_points_are_the_coordinates():
-    found = minimal_diameter(5, 3, starts=64)
+    found = found_of(5, 3)
     again = packing.cloud.ratio(found.points)
     assert again.value == pytest.approx(found.rho, rel=1e-14)
     assert again.value**-2 == pytest.approx(12 / 7, rel=1e-14)
