@@ -46,7 +46,7 @@ class SteepestStep:
     alignment: float
     """`value / (D(S) sqrt(d/(2(d+1))) sum_i ||a_i||)`."""
     diameter: float
-    """`D(S)` of the update as returned."""
+    """`D(S)` of the update as returned, in the metric if there is one."""
     flow: Flow = field(repr=False)
     """`f_ij` with `sum_j f_ij = a_i` but for the rounding or the residual that `upper` pays for.
     Rows are numbered as in `A`; pass it as `start=` with the next momentum."""
