@@ -43,7 +43,7 @@ class Metric:
         inverse_root: `Sigma^(-1/2)`, shape (d, d), float64, symmetric.
         condition: condition number of `root`.
         error: bound on the relative error that rounding leaves in a diameter in the metric,
-            `d^(3/2) 2^-52` times the condition number.
+            `(d^(3/2) + 4) 2^-52` times the condition number.
     """
 
     root: Tensor
@@ -92,7 +92,7 @@ class Metric:
         self.root = vectors * roots @ vectors.T
         self.inverse_root = vectors / roots @ vectors.T
         self.condition = (most / least) ** 0.5
-        self.error = len(values) ** 1.5 * 2.0**-52 * self.condition
+        self.error = (len(values) ** 1.5 + 4) * 2.0**-52 * self.condition
 
     @classmethod
     def of_hidden(

@@ -9,6 +9,7 @@ from rowsep.packing import checks, cloud
 from rowsep.packing.metric import Metric
 
 from ..hidden_metric import HiddenMetric
+from ..updates.in_metric import whitened_as
 from ..updates.rows import as_rows
 from ..updates.rowwise_adam import followed_gram, followed_row_rms, rowwise_adam
 from .base import real_rows
@@ -214,7 +215,7 @@ class RowwiseAdam(ReportingOptimizer[BoundedReport]):
             gram=state["gram"] if group["gram"] == "averaged" else None,
         )
         if hidden and metric is not None:
-            followed = metric.whitened(followed).to(followed.dtype)
+            followed = whitened_as(followed, metric)
         found, eps = cloud.diameter(followed, mask, metric=metric).value, _eps(followed, metric)
         # how far the exact pass may be off (`rowsep.packing.pairs.extremes`), and the rounding of
         # the product: centred rows are no longer than the diameter, so eps at most

@@ -2,7 +2,8 @@
 
     update = rule(A Sigma^(-1/2)) Sigma^(-1/2)
 
-What the rule makes is `T = S Sigma^(1/2)`, whose distances are those of S in the metric.
+What the rule makes is `T = S Sigma^(1/2)`, whose distances are those of S in the metric. Products
+are in the working dtype: what is bounded is measured on the update that they give.
 """
 
 from collections.abc import Callable
@@ -24,9 +25,13 @@ def in_metric(rule: Rule, metric: Metric | None) -> Rule:
         return rule
 
     def between(rows: Tensor, scale: float) -> Tensor:
-        whitened = metric.whitened(rows)
+        whitened = whitened_as(rows, metric)
         size = float(whitened.abs().max())
-        made = rule((whitened / size).to(rows.dtype), scale * size)
-        return metric.whitened(made).to(rows.dtype)
+        return whitened_as(rule(whitened / size, scale * size), metric)
 
     return between
+
+
+def whitened_as(rows: Tensor, metric: Metric) -> Tensor:
+    """Return `rows Sigma^(-1/2)` in the dtype of the rows."""
+    return rows @ metric.inverse_root.to(rows.dtype)

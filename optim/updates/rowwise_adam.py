@@ -16,7 +16,7 @@ from torch import Tensor
 from rowsep.packing import checks
 from rowsep.packing.metric import Metric
 
-from .in_metric import in_metric
+from .in_metric import in_metric, whitened_as
 from .right_polar import DAMPING, inverse_root, scaled_polar
 from .rows import as_rows, on_rows
 
@@ -107,7 +107,7 @@ def followed_row_rms(
     rows, scale = _centred(grad, row_rms.dtype, vocab_dim, mask)
     if not rows.numel():
         return row_rms.clone()
-    lengths = (rows if metric is None else metric.whitened(rows)).norm(dim=1).to(rows) * scale
+    lengths = (rows if metric is None else whitened_as(rows, metric)).norm(dim=1) * scale
     made, place = row_rms.clone(), slice(None) if mask is None else mask
     made[place] = torch.hypot(beta**0.5 * row_rms[place], (1 - beta) ** 0.5 * lengths)
     if not bool(made.isfinite().all()):
@@ -147,7 +147,7 @@ def followed_gram(
     if not rms.any():
         return gram.clone()
     if metric is not None:
-        rows = metric.whitened(rows).to(rows.dtype)
+        rows = whitened_as(rows, metric)
     relative = (rms / rms.max()).to(rows)[:, None]
     rows = torch.where(relative > 0, rows / relative, 0.0)
     rows = rows - rows.mean(dim=0)

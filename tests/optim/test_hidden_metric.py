@@ -167,3 +167,15 @@ def ranks_agree(rank, store, hidden):
 def test_ranks_sum_what_they_saw(tmp_path, generator):
     hidden = [gaussian(10, 4, generator) for _ in range(3)]
     mp.spawn(ranks_agree, args=(tmp_path / "store", hidden), nprocs=2)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_model_is_followed(generator):
+    torch._dynamo.reset()
+    head, metric, hidden = nn.Linear(4, 9, bias=False), HiddenMetric(4), gaussian(6, 4, generator)
+    metric.follow(head)
+    compiled = torch.compile(head, backend="eager")
+    for _ in range(2):
+        compiled(hidden)
+    assert metric.state_dict()["pending_count"] == 12
+    torch.testing.assert_close(metric.current().sigma, Metric.of_hidden(hidden).sigma)
