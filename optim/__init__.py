@@ -8,6 +8,7 @@ from .heads.row_separation import RowSeparation, StepReport
 from .heads.rowwise_adam import BoundedReport, RowwiseAdam
 from .heads.signum import Signum
 from .heads.steepest_descent import SteepestDescent
+from .hidden_metric import HiddenMetric
 from .input_gradient_rank import limit_input_gradient_rank
 from .model.combined import Combined
 from .model.for_language_model import for_language_model
@@ -22,6 +23,7 @@ __all__ = [
     "BoundedReport",
     "Combined",
     "HeadOptimizer",
+    "HiddenMetric",
     "HybridPolarGradM",
     "LeftPolarGradM",
     "NorMuon",

@@ -3,7 +3,9 @@
     D(S) = max_{i<j} ||s_i - s_j||,   delta(S) = min_{i<j} ||s_i - s_j||,   rho(S) = delta / D
 
 Proofs of every formula: docs/explanation/mathematics.md. A `mask` (bool, shape (V,)) says which
-rows take part; the others count nowhere, but must be finite. Nothing here is differentiable.
+rows take part; the others count nowhere, but must be finite. A `metric` (`rowsep.packing.metric`)
+measures `S Sigma^(1/2)` and `A Sigma^(-1/2)` in their place, in float64 copies. Nothing here is
+differentiable.
 """
 
 import math
@@ -14,6 +16,7 @@ from torch import Tensor
 
 from . import checks
 from .hilbert import hilbert_distance as hilbert_distance
+from .metric import Metric, as_metric, in_metric
 from .pairs import Extremes, extremes, farthest
 from .rows import CentredRows, magnitude, times_power_of_two
 
@@ -99,21 +102,24 @@ def centre(S: Tensor, mask: Tensor | None = None) -> Tensor:
     return centred
 
 
-def ratio(S: Tensor, mask: Tensor | None = None) -> Ratio:
+def ratio(S: Tensor, mask: Tensor | None = None, *, metric: Tensor | Metric | None = None) -> Ratio:
     """Return `rho = delta(S)/D(S)` with both distances and their pairs.
 
     Args:
         S: shape (V, d), float16, bfloat16, float32 or float64.
         mask: bool, shape (V,), True for the rows that take part.
+        metric: measure `S Sigma^(1/2)` instead: a `Metric`, or Sigma of shape (d, d).
 
     Returns:
         Distances exact to float64 rounding of the entries given, whatever the dtype; those below
-        1e-150 of the largest entry may come out as zero. `rho` is 0.0 when the diameter is 0.
+        1e-150 of the largest entry may come out as zero. With a metric the product with the root is
+        rounded too: by `Metric.error`, relative to the diameter. `rho` is 0.0 when the diameter
+        is 0.
 
     Raises:
-        TypeError, ValueError: `S` or `mask` is not as above.
+        TypeError, ValueError: an argument is not as above.
     """
-    found, exponent = _extremes(S, mask)
+    found, exponent = _extremes(S, mask, metric)
     return Ratio(
         found.delta / found.diameter if found.diameter > 0.0 else 0.0,
         times_power_of_two(found.delta, exponent),
@@ -123,24 +129,33 @@ def ratio(S: Tensor, mask: Tensor | None = None) -> Ratio:
     )
 
 
-def diameter(S: Tensor, mask: Tensor | None = None) -> Extremum:
+def diameter(
+    S: Tensor, mask: Tensor | None = None, *, metric: Tensor | Metric | None = None
+) -> Extremum:
     """Return `D(S) = max_{i<j} ||s_i - s_j||` and its pair; see `ratio` for all the rest.
 
     Cheaper than `ratio` where the lengths of the centred rows differ, see
     `rowsep.packing.pairs.farthest`.
     """
-    value, pair, exponent = _farthest(S, mask)
+    value, pair, exponent = _farthest(S, mask, metric)
     return Extremum(times_power_of_two(value, exponent), pair)
 
 
-def separation(S: Tensor, mask: Tensor | None = None) -> Extremum:
+def separation(
+    S: Tensor, mask: Tensor | None = None, *, metric: Tensor | Metric | None = None
+) -> Extremum:
     """Return `delta(S) = min_{i<j} ||s_i - s_j||` and its pair; see `ratio` for all the rest."""
-    found, exponent = _extremes(S, mask)
+    found, exponent = _extremes(S, mask, metric)
     return Extremum(times_power_of_two(found.delta, exponent), found.closest)
 
 
 def alignment(
-    A: Tensor, S: Tensor, mask: Tensor | None = None, *, diameter: float | None = None
+    A: Tensor,
+    S: Tensor,
+    mask: Tensor | None = None,
+    *,
+    diameter: float | None = None,
+    metric: Tensor | Metric | None = None,
 ) -> float:
     """Return `<A,S> / (D(S) sqrt(d/(2(d+1))) sum_i ||a_i||)`, rows `a_i` of `A` centred.
 
@@ -152,7 +167,8 @@ def alignment(
         A: shape (V, d); its mean over the rows that take part is subtracted here.
         S: shape (V, d), need not be centred.
         mask: bool, shape (V,), True for the rows that take part.
-        diameter: `D(S)` if it is known already; it saves the pass over all pairs.
+        diameter: `D(S)` if it is known already, in the metric; it saves the pass over all pairs.
+        metric: Sigma, for `<A,S> / (D(S Sigma^(1/2)) sqrt(d/(2(d+1))) sum_i ||a_i Sigma^(-1/2)||)`.
 
     Returns:
         The alignment; 0.0 if all rows of `A` are equal or the diameter is 0.
@@ -161,8 +177,9 @@ def alignment(
         TypeError, ValueError: the arguments are not as above.
     """
     _check_two(A, S, mask)
+    metric = as_metric(metric, S)
     if diameter is None:
-        diameter, _, exponent = _farthest(S, mask)
+        diameter, _, exponent = _farthest(S, mask, metric)
     else:
         checks.check_size(diameter, "diameter")
         diameter, exponent = float(diameter), 0
@@ -170,18 +187,25 @@ def alignment(
     rows_a, rows_s = CentredRows(A, mask), CentredRows(S, mask)
     for a, s in zip(rows_a, rows_s, strict=True):
         product += (a * s).sum().item()
-        norms += a.norm(dim=1).sum().item()
+        norms += (a if metric is None else metric.whitened(a)).norm(dim=1).sum().item()
     scale = times_power_of_two(diameter, exponent - rows_s.exponent) * norms
     return product / (scale * jung_radius(S.shape[1])) if scale > 0.0 else 0.0
 
 
-def cosine(A: Tensor, S: Tensor, mask: Tensor | None = None) -> float:
+def cosine(
+    A: Tensor,
+    S: Tensor,
+    mask: Tensor | None = None,
+    *,
+    metric: Tensor | Metric | None = None,
+) -> float:
     """Return `<A,S> / (||A|| ||S||)`, Frobenius norms, both centred, sums in float64.
 
     Args:
         A: shape (V, d).
         S: shape (V, d).
         mask: bool, shape (V,), True for the rows that take part.
+        metric: Sigma, for `<A,S> / (||A Sigma^(-1/2)|| ||S Sigma^(1/2)||)`.
 
     Returns:
         The cosine, in [-1, 1]; 0.0 if all rows of `A` or all rows of `S` are equal.
@@ -190,9 +214,12 @@ def cosine(A: Tensor, S: Tensor, mask: Tensor | None = None) -> float:
         TypeError, ValueError: the arguments are not as above.
     """
     _check_two(A, S, mask)
+    metric = as_metric(metric, S)
     product, square_a, square_s = 0.0, 0.0, 0.0
     for a, s in zip(CentredRows(A, mask), CentredRows(S, mask), strict=True):
         product += (a * s).sum().item()
+        if metric is not None:
+            a, s = metric.whitened(a), metric.stretched(s)
         square_a += a.square().sum().item()
         square_s += s.square().sum().item()
     scale = math.sqrt(square_a) * math.sqrt(square_s)
@@ -217,7 +244,7 @@ def gain_diameter(S: Tensor, gain: Tensor, mask: Tensor | None = None) -> Extrem
     stretched = rows.of(S).mul_(times_power_of_two(gain.double(), -gain_exponent))
     if mask is not None:
         stretched[~mask] = 0.0
-    value, pair, exponent = _farthest(stretched, mask)
+    value, pair, exponent = _farthest(stretched, mask, None)
     for taken_out in (exponent, rows.exponent, gain_exponent):
         value = times_power_of_two(value, taken_out)
     return Extremum(value, pair)
@@ -225,19 +252,27 @@ def gain_diameter(S: Tensor, gain: Tensor, mask: Tensor | None = None) -> Extrem
 
 @torch.no_grad()
 def worst_hidden_state(
-    S: Tensor, radius: float, gain: Tensor | None = None, mask: Tensor | None = None
+    S: Tensor,
+    radius: float,
+    gain: Tensor | None = None,
+    mask: Tensor | None = None,
+    *,
+    metric: Tensor | Metric | None = None,
 ) -> WorstHiddenState:
     """Return the hidden state of the ball for which adding `S` to a head changes softmax most.
 
     Without a gain `sup_{||h|| <= R} H(softmax((U+S)h), softmax(Uh)) = R D(S)` for every head `U`,
     attained at `h = R (s_i - s_j)/D`. With `h = g * n`, `||n|| <= R` (RMS norm: `R = sqrt(d)`) it
-    is `R max ||g * (s_i - s_j)||`, attained at `n = R g * (s_i - s_j)/||g * (s_i - s_j)||`.
+    is `R max ||g * (s_i - s_j)||`, attained at `n = R g * (s_i - s_j)/||g * (s_i - s_j)||`. In the
+    ellipsoid `h^T Sigma^-1 h <= R^2` of a metric it is `R D(S Sigma^(1/2))`, attained at
+    `h = R Sigma (s_i - s_j)/||Sigma^(1/2) (s_i - s_j)||`.
 
     Args:
         S: the update of the head, shape (V, d), floating dtype.
         radius: `R`, finite, at least 0.
         gain: `g`, shape (d,), or None for plain hidden states.
         mask: bool, shape (V,), the tokens over which the softmax is taken.
+        metric: a `Metric`, or Sigma of shape (d, d); not together with a gain.
 
     Returns:
         `hidden` is `h` itself (`g * n` with a gain); zero, at distance 0.0, if all rows are equal.
@@ -246,13 +281,21 @@ def worst_hidden_state(
         TypeError, ValueError: the arguments are not as above.
     """
     checks.check_size(radius, "radius")
-    found = diameter(S, mask) if gain is None else gain_diameter(S, gain, mask)
+    metric = as_metric(metric, S)
+    if gain is None:
+        found = diameter(S, mask, metric=metric)
+    elif metric is None:
+        found = gain_diameter(S, gain, mask)
+    else:
+        raise ValueError("gain and metric are both given; a gain is the metric diag(gain**2)")
     hidden = S.new_zeros(S.shape[1], dtype=torch.float64)
     if found.value > 0.0:
         two = S[list(found.pair)].double()
         two = times_power_of_two(two, -magnitude(two))
         direction = _unit(two[0] - two[1])
-        if gain is None:
+        if metric is not None:
+            hidden = radius * (_unit(direction @ metric.root) @ metric.root)
+        elif gain is None:
             hidden = radius * direction
         else:
             g = gain.double()
@@ -272,19 +315,30 @@ def _check_two(A: Tensor, S: Tensor, mask: Tensor | None) -> None:
 
 
 @torch.no_grad()
-def _extremes(S: Tensor, mask: Tensor | None) -> tuple[Extremes, int]:
-    """Return the extremes of `2**-exponent * S`, and the exponent."""
-    _check(S, mask)
-    scaled, exponent = _at_safe_scale(S, mask)
+def _extremes(
+    S: Tensor, mask: Tensor | None, metric: Tensor | Metric | None
+) -> tuple[Extremes, int]:
+    """Return the extremes of `2**-exponent * S`, in the metric, and the exponent."""
+    scaled, exponent = _measured(S, mask, metric)
     return extremes(scaled, mask=mask), exponent
 
 
 @torch.no_grad()
-def _farthest(S: Tensor, mask: Tensor | None) -> tuple[float, tuple[int, int], int]:
-    """Return the diameter of `2**-exponent * S`, its pair, and the exponent."""
-    _check(S, mask)
-    scaled, exponent = _at_safe_scale(S, mask)
+def _farthest(
+    S: Tensor, mask: Tensor | None, metric: Tensor | Metric | None
+) -> tuple[float, tuple[int, int], int]:
+    """Return the diameter of `2**-exponent * S`, in the metric, its pair, and the exponent."""
+    scaled, exponent = _measured(S, mask, metric)
     return *farthest(scaled, mask=mask), exponent
+
+
+def _measured(S: Tensor, mask: Tensor | None, metric: Tensor | Metric | None) -> tuple[Tensor, int]:
+    """Return `2**-exponent * S`, in the metric, at a scale where squares are safe."""
+    _check(S, mask)
+    metric = as_metric(metric, S)
+    if metric is None:
+        return _at_safe_scale(S, mask)
+    return in_metric(S, metric, mask)
 
 
 def _at_safe_scale(S: Tensor, mask: Tensor | None) -> tuple[Tensor, int]:

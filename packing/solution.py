@@ -27,7 +27,8 @@ class Solution:
     """An update with its figures, exact to float64 rounding of the entries of `update`.
 
     `delta`, `diameter`, `rho`, `alignment` and `cosine` are measured on the rows that take part
-    (all of them without a mask) of `update` as returned, in its dtype.
+    (all of them without a mask) of `update` as returned, in its dtype. With a metric they are those
+    of `S Sigma^(1/2)` and `A Sigma^(-1/2)`, multiplied in float64: `s_i` and `a_i` stand for these.
     """
 
     update: Tensor

@@ -4,6 +4,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from torch import Tensor
 from . import checks
 from .bounds import alignment_upper_bound, closed_form_bound, rho_upper_bound, volume_bound
 from .bounds.certify import Certified, certify
+from .metric import Metric, as_metric, momentum_in_metric
 from .rows import CentredRows
 from .solution import FloorNotMet, Progress, Solution
 from .solvers.geometry import Ball, Geometry, Onion, Shell
@@ -47,6 +49,7 @@ def solve(
     state: Tensor | None = None,
     seed: int = 0,
     mask: Tensor | None = None,
+    metric: Tensor | Metric | None = None,
     on_pass: Callable[[Progress], None] | None = None,
     throw: bool = False,
 ) -> Solution:
@@ -54,6 +57,10 @@ def solve(
 
         maximise  delta(S) = min_{i<j} ||s_i - s_j||
         subject to  D(S) = max_{i<j} ||s_i - s_j|| <= diameter  and  agreement(A, S) >= alignment
+
+    With a `metric` Sigma, the second moment of the hidden states, the rows are those of
+    `T = S Sigma^(1/2)` and the momentum is `A Sigma^(-1/2)`: delta, D and the agreement are theirs,
+    and `diameter` bounds the change of a pair's log-odds at any h with `h^T Sigma^-1 h <= 1`.
 
     The problem is not convex and the solution is a local one; `bound` says how far `rho` is from
     what no cloud of this size can exceed. Up to d+1 rows the start is the regular simplex that
@@ -89,6 +96,9 @@ def solve(
             is read or changed.
         mask: rows that take part, shape (V,), bool. The others come back as zero, the mean of
             those that do, and count nowhere.
+        metric: a `rowsep.packing.metric.Metric`, or Sigma of shape (d, d); None for the plain
+            metric. Figures and the bound are those of the update as returned, multiplied by the
+            root again in float64; `state` is in the metric.
         on_pass: called after each pass of the solver; not by "exact".
         throw: raise `FloorNotMet` instead of returning a Solution that misses the floor.
 
@@ -108,17 +118,19 @@ def solve(
     )
     if on_pass is not None and not callable(on_pass):
         raise TypeError(f"on_pass is {on_pass!r}, expected a function of a Progress")
+    metric = as_metric(metric, A)
     momentum = _centred(A, mask)
     _check_state(state, momentum)
     if not bool(momentum.any()):
         return _told(_zero(A, momentum, alignment), throw)
+    if metric is not None:
+        momentum = momentum_in_metric(momentum, metric)[0]
+    problem = _Problem(A, mask, metric, diameter, measure, alignment)
 
     deadline = None if time_limit is None else began + time_limit
     if solver == EXACT:
         return _told(
-            _exactly(
-                A, momentum, mask, diameter, measure, alignment, starts, seed, deadline, state
-            ),
+            _exactly(problem, momentum, starts, seed, deadline, state),
             throw,
         )
     geometry = _geometry(momentum, measure, alignment)
@@ -135,17 +147,37 @@ def solve(
         )
     except KeyboardInterrupt:
         run.stop = f"interrupted after {len(run.history)} passes: this is the best so far"
-    chosen, passes_spent = _finish(run, geometry, momentum, A, mask, diameter, measure, alignment)
-    return _told(_solution(chosen, run, passes_spent, A, mask, measure, alignment), throw)
+    chosen, passes_spent = _finish(run, geometry, momentum, problem)
+    return _told(_solution(chosen, run, passes_spent, problem), throw)
+
+
+class _Problem(NamedTuple):
+    """What was asked, and how a candidate is judged."""
+
+    A: Tensor
+    mask: Tensor | None
+    metric: Metric | None
+    diameter: float
+    measure: str
+    floor: float
+
+    def certify(self, rows: Tensor) -> Certified:
+        return certify(rows, self.A, self.mask, self.diameter, self.metric)
+
+    def held(self, made: Certified) -> float:
+        return made.alignment if self.measure == "decrease" else made.cosine
+
+    def most(self) -> float:
+        """No update reaches a larger alignment."""
+        if self.metric is None:
+            return alignment_upper_bound(self.A, self.mask)
+        rows = CentredRows(self.A, self.mask).of(self.A)
+        return alignment_upper_bound(self.metric.whitened(rows), self.mask)
 
 
 def _exactly(
-    A: Tensor,
+    problem: _Problem,
     momentum: Tensor,
-    mask: Tensor | None,
-    diameter: float,
-    measure: str,
-    floor: float,
     starts: int,
     seed: int,
     deadline: float | None,
@@ -154,21 +186,22 @@ def _exactly(
     """Solve a small problem, aiming higher where rounding to the dtype costs the floor."""
     from .exact.separate import separate_exactly  # of an extra
 
+    measure, floor = problem.measure, problem.floor
     towards = momentum if measure == "cosine" else steepest_step(momentum).update
     made = separate_exactly(
         momentum, measure, floor, towards, starts=starts, seed=seed, deadline=deadline, state=state
     )
-    chosen = certify(made.rows.to(momentum), A, mask, diameter)
+    chosen = problem.certify(made.rows.to(momentum))
     spent = chosen.passes
     for attempt in range(REPAIRS):
-        missing = floor - _held(chosen, measure)
+        missing = floor - problem.held(chosen)
         if missing <= 0 or made.optimality is None:
             break
         made = made.raised(floor + 2.0**attempt * 2.0 * missing)
-        chosen = certify(made.rows.to(momentum), A, mask, diameter)
+        chosen = problem.certify(made.rows.to(momentum))
         spent += chosen.passes
     run = Run(chosen.rows, chosen.rows_diameter, stop=made.stop)
-    solution = _solution(chosen, run, spent, A, mask, measure, floor)
+    solution = _solution(chosen, run, spent, problem)
     agreeing = made.found.basins[0].starts if made.found.basins else 0
     return dataclasses.replace(
         solution, optimality=made.optimality, starts=made.found.starts, agreeing=agreeing
@@ -195,70 +228,61 @@ def _finish(
     run: Run,
     geometry: Geometry,
     momentum: Tensor,
-    A: Tensor,
-    mask: Tensor | None,
-    diameter: float,
-    measure: str,
-    floor: float,
+    problem: _Problem,
 ) -> tuple[Certified, int]:
     """Certify the newest iterate, repair a missed floor, or take the best iterate.
 
     The last resort is the momentum, its rows normalised in the measure "decrease".
     """
 
+    floor = problem.floor
+
     def merit(made: Certified) -> tuple[bool, float]:
-        held = _held(made, measure)
+        held = problem.held(made)
         return (True, made.rho) if held >= floor else (False, held)
 
-    chosen = certify(run.rows, A, mask, diameter)
+    chosen = problem.certify(run.rows)
     spent = len(run.history) + chosen.passes
     for attempt in range(REPAIRS):
-        if _held(chosen, measure) >= floor:
+        if problem.held(chosen) >= floor:
             break
         aim = floor + 4.0**attempt * 1e-4 * (1 - abs(floor))
         rows = geometry.restore_(chosen.rows.clone(), chosen.rows_diameter, aim, strain=0.999)
         if torch.equal(rows, chosen.rows):
             continue
-        other = certify(rows, A, mask, diameter)
+        other = problem.certify(rows)
         spent += other.passes
         chosen = max(chosen, other, key=merit)
         run.rows = chosen.rows
         del rows, other  # the one that lost need not be held while the next is made
     if run.best is not None and merit(chosen) < (True, run.best_rho * (1 - 1e-5)):
-        other = certify(run.best, A, mask, diameter)
+        other = problem.certify(run.best)
         spent += other.passes
         chosen = max(chosen, other, key=merit)
-    if _held(chosen, measure) < floor:
+    if problem.held(chosen) < floor:
         # of cosine 1, or of alignment sqrt((d+1)/(2d)) and more
-        rows = momentum if measure == "cosine" else Shell(momentum).start()
-        other = certify(rows, A, mask, diameter)
+        rows = momentum if problem.measure == "cosine" else Shell(momentum).start()
+        other = problem.certify(rows)
         spent += other.passes
         chosen = max(chosen, other, key=merit)
     return chosen, spent
 
 
-def _solution(
-    chosen: Certified,
-    run: Run,
-    spent: int,
-    A: Tensor,
-    mask: Tensor | None,
-    measure: str,
-    floor: float,
-) -> Solution:
-    held = _held(chosen, measure)
+def _solution(chosen: Certified, run: Run, spent: int, problem: _Problem) -> Solution:
+    measure, floor = problem.measure, problem.floor
+    held = problem.held(chosen)
     met = held >= floor
     stop = run.stop
     if not met:
         stop = f"the floor {floor:g} on {measure} was missed, {held:.6g} was reached"
         if measure == "decrease":
-            most = alignment_upper_bound(A, mask)
+            most = problem.most()
             can = "no update reaches more than" if most < floor else "no update is known to exceed"
             stop += f" ({can} {most:.6g}); lower the floor or give more passes"
         stop += f"; {run.stop}"
     num_rows, dim = chosen.rows.shape
     return Solution(
-        update=chosen.update(A, mask),
+        update=chosen.update(problem.A, problem.mask),
         delta=chosen.exact.delta,
         diameter=chosen.exact.diameter,
         rho=chosen.rho,
@@ -298,10 +322,6 @@ def _zero(A: Tensor, momentum: Tensor, floor: float) -> Solution:
         state=momentum,
         history=(),
     )
-
-
-def _held(made: Certified, measure: str) -> float:
-    return made.alignment if measure == "decrease" else made.cosine
 
 
 def _geometry(momentum: Tensor, measure: str, floor: float) -> Geometry:

@@ -16,6 +16,7 @@ from . import checks
 from .bounds import steepest_upper_bound
 from .bounds.certify import certify
 from .cloud import jung_radius
+from .metric import Metric, as_metric, momentum_in_metric
 from .rows import CentredRows, times_power_of_two
 from .solvers.steepest.first_order import Candidate, first_order
 from .solvers.steepest.flow import Flow
@@ -45,7 +46,7 @@ class SteepestStep:
     alignment: float
     """`value / (D(S) sqrt(d/(2(d+1))) sum_i ||a_i||)`."""
     diameter: float
-    """`D(S)` of the update as returned."""
+    """`D(S)` of the update as returned, in the metric if there is one."""
     flow: Flow = field(repr=False)
     """`f_ij` with `sum_j f_ij = a_i` but for the rounding or the residual that `upper` pays for.
     Rows are numbered as in `A`; pass it as `start=` with the next momentum."""
@@ -65,6 +66,7 @@ def steepest_step(
     tolerance: float | None = None,
     passes: int = 48,
     start: Flow | None = None,
+    metric: Tensor | Metric | None = None,
 ) -> SteepestStep:
     """Maximise `<A,S>` over all updates whose rows lie within `diameter` of one another.
 
@@ -87,6 +89,9 @@ def steepest_step(
         passes: most all-pairs passes of "first_order", at least 2; two or three that certify the
             result come on top.
         start: flow of a similar momentum of the same shape, from which "first_order" starts.
+        metric: a `rowsep.packing.metric.Metric`, or the second moment Sigma of the hidden states,
+            shape (d, d): the diameter is that of `S Sigma^(1/2)`, and the flow and its residual
+            are of `a_i Sigma^(-1/2)`.
 
     Returns:
         A feasible update, at worst the row-normalised momentum, with its certificate. A momentum
@@ -103,8 +108,13 @@ def steepest_step(
     rows = torch.arange(len(A), device=A.device)
     if mask is not None:
         rows = rows[mask]
+    metric = as_metric(metric, A)
     if blocks.count < 2 or blocks.only_rounding(A.dtype):
         return _zero(A, rows)
+    exponent = blocks.exponent
+    if metric is not None:
+        momentum, taken_out = momentum_in_metric(momentum, metric)
+        exponent += taken_out
     norms = momentum.norm(dim=1)
     total = float(norms.sum())
     momentum /= total
@@ -117,11 +127,15 @@ def steepest_step(
     # a row with hardly any momentum sits on the heaviest one
     cloud = made.rows[norms[heavy].argmax()].expand(len(momentum), -1).clone()
     cloud[heavy] = made.rows
-    certified = certify(cloud, A, mask, diameter)
+    certified = certify(cloud, A, mask, diameter, metric)
     spread = certified.exact.diameter
-    unit = times_power_of_two(total, blocks.exponent)
+    unit = times_power_of_two(total, exponent)
     value = certified.alignment * spread * jung_radius(A.shape[1]) * unit
-    upper = min(upper * diameter * unit, steepest_upper_bound(A, diameter, mask).value)
+    if metric is None:
+        closed = steepest_upper_bound(A, diameter, mask).value
+    else:
+        closed = steepest_upper_bound(momentum, diameter).value * unit
+    upper = min(upper * diameter * unit, closed)
     return SteepestStep(
         update=certified.update(A, mask),
         value=value,

@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 
 from rowsep.packing import checks
 
+from ..hidden_metric import now, settled
 from .refusals import check_gradients, check_storage
 from .sharding import gathered, sharded_like
 
@@ -40,6 +41,9 @@ class HeadOptimizer(Optimizer):
     DTensor parameters (FSDP2) keep a DTensor buffer; the momentum is gathered, every rank computes
     the same update and keeps its own shard.
 
+    A `metric` among the options is not saved: state dicts hold None in its place, and loading keeps
+    the one that the optimiser was made with.
+
     A step under `torch.compile` breaks the graph: the update runs uncompiled, as in eager mode.
 
     Subclasses define `_update`, and extend `_check_options` and `_new_state` if they have more
@@ -57,6 +61,8 @@ class HeadOptimizer(Optimizer):
                 real matrix.
         """
         self._check_options(defaults)
+        if "metric" in defaults:
+            defaults["metric"] = settled(defaults["metric"])
         super().__init__(params, defaults)
 
     def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
@@ -65,7 +71,8 @@ class HeadOptimizer(Optimizer):
         Args:
             momentum: the whole matrix, an ordinary tensor also where the parameter is sharded, in
                 the dtype of the buffer; not to be modified.
-            group: options of the parameter's group.
+            group: options of the parameter's group, a `metric` as it is in this step, on the
+                device of the parameter.
             state: of this parameter, goes into the state dict: tensors, numbers and strings.
 
         Returns:
@@ -117,6 +124,12 @@ class HeadOptimizer(Optimizer):
                 f"num_real_rows is {real}, but the parameter of shape {tuple(p.shape)} has {rows} "
                 f"along vocab_dim={options['vocab_dim']}"
             )
+        metric, dim = options.get("metric"), p.shape[1 - options["vocab_dim"]]
+        if metric is not None and metric.dim != dim:
+            raise ValueError(
+                f"metric is of {metric.dim} dimensions, but rows of the parameter of shape "
+                f"{tuple(p.shape)} have {dim}: it is of the hidden states that the head reads"
+            )
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group as in `torch.optim.Optimizer`, check it and make its buffers.
@@ -129,6 +142,8 @@ class HeadOptimizer(Optimizer):
         try:
             check_storage(self)
             self._check_options(group)
+            if "metric" in self.defaults:
+                group["metric"] = settled(group["metric"])
             for p in group["params"]:
                 self._check_parameter(p, group)
         except (TypeError, ValueError):
@@ -186,6 +201,10 @@ class HeadOptimizer(Optimizer):
         del group
         return {"momentum_buffer": torch.zeros_like(p, dtype=_state_dtype(p))}
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state as in `torch.optim.Optimizer`, with None for a `metric`."""
+        return without_metrics(super().state_dict())
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load as in `torch.optim.Optimizer`, but keep the state of a short dtype in float32.
 
@@ -200,10 +219,14 @@ class HeadOptimizer(Optimizer):
         """
         # registered last, so it sees what the hooks of the user have made of the state
         handle = self.register_load_state_dict_pre_hook(_check_and_shield)
+        metrics = [group.get("metric") for group in self.param_groups]
         try:
             super().load_state_dict(state_dict)
         finally:
             handle.remove()
+        for group, metric in zip(self.param_groups, metrics, strict=True):
+            if "metric" in self.defaults:
+                group["metric"] = metric
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore after `load_state_dict`, deepcopy or unpickling."""
@@ -218,7 +241,12 @@ def _step_all(optimizer: HeadOptimizer) -> None:
     pairs = [(p, group) for group in optimizer.param_groups for p in group["params"]]
     ready = [(p, p.grad, group) for p, group in pairs if p.grad is not None]
     check_gradients([optimizer])
+    # once for a group, as ranks sum what they have followed
+    metrics = {id(group): now(group.get("metric")) for _, _, group in ready}
     for p, grad, group in ready:
+        metric = metrics[id(group)]
+        if metric is not None:
+            group = group | {"metric": metric.to(p.device)}
         optimizer._step_parameter(p, grad, group)
 
 
@@ -278,9 +306,19 @@ def _check_and_shield(optimizer: Optimizer, state_dict: dict[str, Any]) -> dict[
     }
     groups = list(state_dict["param_groups"])
     for k, (group, saved) in enumerate(zip(optimizer.param_groups, groups, strict=False)):
-        own = {name: v for name, v in group.items() if name not in ("params", "param_names")}
+        apart = ("params", "param_names", "metric")  # the last would be copied
+        own = {name: v for name, v in group.items() if name not in apart}
         groups[k] = own | saved
     return state_dict | {"state": state, "param_groups": groups}
+
+
+def without_metrics(state_dict: dict[str, Any]) -> dict[str, Any]:
+    """The state dict with None for each `metric`, an object that `weights_only` would refuse."""
+    groups = [
+        group | {"metric": None} if "metric" in group else group
+        for group in state_dict["param_groups"]
+    ]
+    return state_dict | {"param_groups": groups}
 
 
 def real_rows(momentum: Tensor, group: dict[str, Any]) -> Tensor | None:

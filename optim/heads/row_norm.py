@@ -5,7 +5,9 @@ from typing import Any
 from torch import Tensor
 
 from rowsep.packing import checks
+from rowsep.packing.metric import Metric
 
+from ..hidden_metric import HiddenMetric
 from ..updates.row_norm import row_norm
 from .base import HeadOptimizer, real_rows
 
@@ -16,7 +18,9 @@ class RowNormM(HeadOptimizer):
         u_i = a_i / (||a_i|| + eps),  A the centred momentum;  u centred again;  W <- W - lr u
 
     As published: an average of the gradients as momentum, no Nesterov, no bias correction, no
-    factor for the shape. Centring, an option there and used for heads, is the default here.
+    factor for the shape. Centring, an option there and used for heads, is the default here. In a
+    metric (`rowsep.packing.metric`) `||a_i Sigma^(-1/2)||` is the length and `a_i Sigma^-1` the
+    direction: the same method on the head `W Sigma^(1/2)`.
     """
 
     def __init__(
@@ -31,6 +35,7 @@ class RowNormM(HeadOptimizer):
         eps: float = 1e-8,
         vocab_dim: int = 0,
         num_real_rows: int | None = None,
+        metric: Tensor | Metric | HiddenMetric | None = None,
     ):
         """Take the parameters and the options, each of which a group may override.
 
@@ -44,6 +49,9 @@ class RowNormM(HeadOptimizer):
             eps: see `rowsep.optim.updates.row_norm`.
             vocab_dim: the axis that counts tokens, 0 or 1.
             num_real_rows: rows from here on are padding and are not moved, but for decay.
+            metric: second moment of the hidden states, shape (d, d), a
+                `rowsep.packing.metric.Metric`, or a `rowsep.optim.HiddenMetric` that follows them;
+                None for the plain metric.
 
         Raises:
             TypeError, ValueError: an argument is not as above.
@@ -57,6 +65,7 @@ class RowNormM(HeadOptimizer):
             eps=eps,
             vocab_dim=vocab_dim,
             num_real_rows=num_real_rows,
+            metric=metric,
         )
         super().__init__(params, options)
 
@@ -73,4 +82,5 @@ class RowNormM(HeadOptimizer):
             eps=group["eps"],
             vocab_dim=group["vocab_dim"],
             mask=real_rows(momentum, group),
+            metric=group["metric"],
         )

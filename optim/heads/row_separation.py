@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from rowsep.packing import Solution, checks, cloud
+from rowsep.packing.metric import Metric
 from rowsep.packing.solve import MEASURES, SOLVERS
 
+from ..hidden_metric import HiddenMetric
 from ..updates.row_separation import PRECONDITIONERS, row_separation
 from ..updates.rows import as_rows
 from .base import real_rows
@@ -20,7 +22,10 @@ from .reporting import ReportingOptimizer, log_odds_bound
 
 
 class StepReport(NamedTuple):
-    """What a step did to one parameter; `_asdict()` gives numbers that a logger takes."""
+    """What a step did to one parameter; `_asdict()` gives numbers that a logger takes.
+
+    Distances, alignment and cosine are in the metric if there is one.
+    """
 
     diameter: float
     """Largest distance of two rows of the update: 1 within rounding, 0 for a zero update."""
@@ -46,7 +51,9 @@ class RowSeparation(ReportingOptimizer[StepReport]):
 
     S maximises the smallest distance of its rows among updates of diameter at most 1 that keep
     `alignment`, the share of the largest first-order decrease of the loss. A step changes no token
-    pair's log-odds by more than `lr * ||h||` at a hidden state h: that is the meaning of `lr`.
+    pair's log-odds by more than `lr * ||h||` at a hidden state h: that is the meaning of `lr`. In a
+    metric (`rowsep.packing.metric`) D is that of `S Sigma^(1/2)`, and the bound is
+    `lr * sqrt(h^T Sigma^-1 h)`.
 
     The update does not depend on the scale of the gradients, and is zero if they are. It is
     computed in float32 (float64 for float64 parameters) and exact to its rounding; adding it to a
@@ -75,6 +82,7 @@ class RowSeparation(ReportingOptimizer[StepReport]):
         num_real_rows: int | None = None,
         radius: float | None = None,
         seed: int = 0,
+        metric: Tensor | Metric | HiddenMetric | None = None,
     ):
         """Take the parameters and the options, each of which a group may override.
 
@@ -97,8 +105,12 @@ class RowSeparation(ReportingOptimizer[StepReport]):
             num_real_rows: rows from here on are padding; they are not moved, but for decay, and
                 count nowhere.
             radius: bound on the norm of the hidden states, such as `sqrt(d)` behind an RMS norm
-                without gain; only for `log_odds` in `last_step`.
+                without gain; only for `log_odds` in `last_step`. In a metric, bound on
+                `sqrt(h^T Sigma^-1 h)`.
             seed: parts equal rows, differently in every step.
+            metric: second moment of the hidden states, shape (d, d), a
+                `rowsep.packing.metric.Metric`, or a `rowsep.optim.HiddenMetric` that follows them;
+                None for the plain metric.
 
         Raises:
             TypeError, ValueError: an argument is not as above.
@@ -118,6 +130,7 @@ class RowSeparation(ReportingOptimizer[StepReport]):
             num_real_rows=num_real_rows,
             radius=radius,
             seed=seed,
+            metric=metric,
         )
         super().__init__(params, options)
 
@@ -143,6 +156,7 @@ class RowSeparation(ReportingOptimizer[StepReport]):
 
     def _update(self, momentum: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         mask, step, start = real_rows(momentum, group), state.get("step", 0), None
+        metric = group["metric"]
         if group["warm_start"] and "separated" in state and bool(state["separated"].any()):
             start = state["separated"]
         update, solution = row_separation(
@@ -156,8 +170,9 @@ class RowSeparation(ReportingOptimizer[StepReport]):
             vocab_dim=group["vocab_dim"],
             mask=mask,
             seed=group["seed"] + step,
+            metric=metric,
         )
-        self._report = _report(solution, as_rows(momentum, group["vocab_dim"]), mask, group)
+        self._report = _report(solution, as_rows(momentum, group["vocab_dim"]), mask, group, metric)
         state["step"] = step + 1
         if group["warm_start"] and solution.diameter > 0:
             state["separated"] = solution.state
@@ -165,12 +180,18 @@ class RowSeparation(ReportingOptimizer[StepReport]):
 
 
 def _report(
-    solution: Solution, momentum: Tensor, mask: Tensor | None, group: dict[str, Any]
+    solution: Solution,
+    momentum: Tensor,
+    mask: Tensor | None,
+    group: dict[str, Any],
+    metric: Metric | None,
 ) -> StepReport:
     alignment, cosine = solution.alignment, solution.cosine
     if group["precondition"] != "none" and solution.diameter > 0:
-        alignment = cloud.alignment(momentum, solution.update, mask, diameter=solution.diameter)
-        cosine = cloud.cosine(momentum, solution.update, mask)
+        alignment = cloud.alignment(
+            momentum, solution.update, mask, diameter=solution.diameter, metric=metric
+        )
+        cosine = cloud.cosine(momentum, solution.update, mask, metric=metric)
     return StepReport(
         diameter=solution.diameter,
         delta=solution.delta,

@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 
 from rowsep.packing import checks
+from rowsep.packing.metric import Metric
 from rowsep.packing.solvers.steepest.flow import Flow
 
+from ..hidden_metric import HiddenMetric
 from ..updates.steepest import steepest
 from .base import real_rows
 from .reporting import ReportingOptimizer
@@ -20,7 +22,8 @@ class SteepestReport(NamedTuple):
     """What a step did to one parameter; `_asdict()` gives numbers that a logger takes."""
 
     diameter: float
-    """Largest distance of two rows of the update: 1 within rounding, 0 for a zero update."""
+    """Largest distance of two rows of the update, in the metric if there is one: 1 within rounding,
+    0 for a zero update."""
     alignment: float
     """Share of the largest first-order decrease that Jung's theorem allows at this diameter."""
     gap: float
@@ -51,6 +54,7 @@ class SteepestDescent(ReportingOptimizer[SteepestReport]):
         warm_start: bool = False,
         vocab_dim: int = 0,
         num_real_rows: int | None = None,
+        metric: Tensor | Metric | HiddenMetric | None = None,
     ):
         """Take the parameters and the options, each of which a group may override.
 
@@ -66,6 +70,9 @@ class SteepestDescent(ReportingOptimizer[SteepestReport]):
                 the optimum from step to step. Without effect up to 300 rows.
             vocab_dim: the axis that counts tokens, 0 or 1.
             num_real_rows: rows from here on are padding and are not moved, but for decay.
+            metric: second moment of the hidden states, shape (d, d), a
+                `rowsep.packing.metric.Metric`, or a `rowsep.optim.HiddenMetric` that follows them;
+                None for the plain metric.
 
         Raises:
             TypeError, ValueError: an argument is not as above.
@@ -79,6 +86,7 @@ class SteepestDescent(ReportingOptimizer[SteepestReport]):
             warm_start=warm_start,
             vocab_dim=vocab_dim,
             num_real_rows=num_real_rows,
+            metric=metric,
         )
         super().__init__(params, options)
 
@@ -108,6 +116,7 @@ class SteepestDescent(ReportingOptimizer[SteepestReport]):
             start=start,
             vocab_dim=group["vocab_dim"],
             mask=real_rows(momentum, group),
+            metric=group["metric"],
         )
         self._report = SteepestReport(step.diameter, step.alignment, step.gap, step.passes)
         if group["warm_start"] and step.value > 0:

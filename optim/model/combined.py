@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..heads.base import HeadOptimizer, check_fits
+from ..heads.base import HeadOptimizer, check_fits, without_metrics
 from ..heads.refusals import check_gradients, check_storage
 
 
@@ -97,6 +97,10 @@ class Combined(Optimizer):
         except Exception:
             self.param_groups.pop()
             raise
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state as in `torch.optim.Optimizer`, with None for a `metric` of a head."""
+        return without_metrics(super().state_dict())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load what `state_dict` returned, each member its part.

@@ -12,6 +12,7 @@ from functools import partial
 from torch import Tensor
 
 from rowsep.packing import Solution, checks, solve
+from rowsep.packing.metric import Metric
 from rowsep.packing.solvers.separation import MET
 
 from .hybrid import hybrid
@@ -41,6 +42,7 @@ def row_separation(
     vocab_dim: int = 0,
     mask: Tensor | None = None,
     seed: int = 0,
+    metric: Metric | None = None,
 ) -> tuple[Tensor, Solution]:
     """Return a centred update of diameter at most one with well-separated rows.
 
@@ -68,6 +70,9 @@ def row_separation(
         mask: bool, shape (V,), True for the rows that take part; the others come back as zero and
             count nowhere.
         seed: parts equal rows.
+        metric: of dimension d, in which distances and agreement are measured, see
+            `rowsep.packing.solve`; what `precondition` makes of the momentum is made in the plain
+            one.
 
     Returns:
         The update, of the shape, dtype and device of `momentum`, zero if its rows are equal up to
@@ -94,6 +99,7 @@ def row_separation(
         state=start,
         mask=mask,
         seed=seed,
+        metric=metric,
     )
     # with neither a tolerance nor a time limit solve stops early at the bound or if interrupted
     history = solution.history

@@ -9,6 +9,7 @@ with the same direction of momentum end on the same point.
 from torch import Tensor
 
 from rowsep.packing import SteepestStep, checks, steepest_step
+from rowsep.packing.metric import Metric
 from rowsep.packing.solvers.steepest.flow import Flow
 
 from .rows import as_rows
@@ -21,6 +22,7 @@ def steepest(
     start: Flow | None = None,
     vocab_dim: int = 0,
     mask: Tensor | None = None,
+    metric: Metric | None = None,
 ) -> tuple[Tensor, SteepestStep]:
     """Return the first-order solution, centred, and its certificate.
 
@@ -35,6 +37,7 @@ def steepest(
         start: `SteepestStep.flow` of the step before, from which the next one goes on.
         vocab_dim: the axis that counts tokens.
         mask: bool, shape (V,), True for the rows that take part; the others come back as zero.
+        metric: of dimension d, in which the diameter is measured, or None for the plain one.
 
     Returns:
         The update, of the shape, dtype and device of `momentum`, zero if its rows are equal up to
@@ -44,5 +47,7 @@ def steepest(
         TypeError, ValueError: an argument is not as above, or an entry is NaN or infinite.
     """
     checks.check_cloud(momentum, "momentum")
-    step = steepest_step(as_rows(momentum, vocab_dim), mask=mask, passes=passes, start=start)
+    step = steepest_step(
+        as_rows(momentum, vocab_dim), mask=mask, passes=passes, start=start, metric=metric
+    )
     return as_rows(step.update, vocab_dim), step

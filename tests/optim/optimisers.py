@@ -15,6 +15,7 @@ ALL = {
     "row then polar": (optim.HybridPolarGradM, {"order": "row_then_polar"}),
     "rowwise adam": (optim.RowwiseAdam, {}),
     "rowwise adam, no polar": (optim.RowwiseAdam, {"polar": False, "nesterov": False}),
+    "rowwise adam, averaged": (optim.RowwiseAdam, {"gram": "averaged"}),
     "normuon": (optim.NorMuon, {}),
     "normuon, uncentred": (optim.NorMuon, {"center": False, "nesterov": False}),
     "sign": (optim.Signum, {}),
@@ -25,8 +26,9 @@ ALL = {
     "separation, cosine": (optim.RowSeparation, {"measure": "cosine", "alignment": 0.5}),
     "separation, right polar": (optim.RowSeparation, {"precondition": "right_polar"}),
 }
+STATEFUL = ("separation, warm", "steepest, warm", "rowwise adam, averaged")
 CLASSES = {name: ALL[name] for name in ALL if "," not in name}
-WITH_STATE = CLASSES | {name: ALL[name] for name in ("separation, warm", "steepest, warm")}
+WITH_STATE = CLASSES | {name: ALL[name] for name in STATEFUL}
 
 
 def stepped(
