@@ -31,7 +31,6 @@ SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth", ".bin")
 DTYPE_NAMES = ("float16", "bfloat16", "float32", "float64")
 
 DATA = Path(__file__).parent / "data"
-
 _LISTED = 12  # names that an error message lists before it only counts the others
 
 

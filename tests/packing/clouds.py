@@ -51,3 +51,25 @@ def simplex(V: int) -> Tensor:
 def rotation(d: int, generator: torch.Generator) -> Tensor:
     """A random orthogonal matrix, float64."""
     return torch.linalg.qr(gaussian(d, d, generator, torch.float64))[0]
+
+
+def momenta(generator):
+    """Momenta with the traits of real ones, by name."""
+    unit = gaussian(1, 16, generator)
+    yield "normal", gaussian(90, 16, generator)
+    yield "four decades", heavy(90, 16, generator)
+    yield "nine decades", heavy(90, 16, generator, decades=9.0)
+    yield "clusters", clusters(60, 16, generator, spread=1e-3)
+    yield "equal rows", torch.cat([unit.expand(50, 16), gaussian(40, 16, generator)])
+    yield "zero rows", torch.cat([torch.zeros(50, 16), gaussian(40, 16, generator)])
+    yield "one row", torch.cat([unit, torch.zeros(60, 16)])
+    yield "heavy row", torch.cat([1e6 * unit, 1e-3 * gaussian(60, 16, generator)])
+    yield "rank 1", gaussian(60, 1, generator) @ unit
+    yield "rank 3", gaussian(60, 3, generator) @ gaussian(3, 32, generator)
+    yield "orthoplex", orthoplex(8)
+    yield "huge", 1e30 * gaussian(60, 16, generator)
+    yield "denormal", 1e-42 * gaussian(60, 16, generator)
+    yield "offset", gaussian(60, 16, generator) + 1e4
+    yield "line", gaussian(30, 1, generator)
+    yield "plane", gaussian(40, 2, generator)
+    yield "crowd", gaussian(300, 3, generator)

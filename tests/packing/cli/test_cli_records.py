@@ -6,24 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from rowsep.packing import cli
 from rowsep.packing.point_sets.configuration import from_certificate
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def rowsep(capsys):
-    def run(*arguments):
-        capsys.readouterr()
-        code = cli.main([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def test_table_as_json(rowsep):

@@ -6,14 +6,9 @@ import sys
 import pytest
 import torch
 
-from rowsep.packing import baselines, solve
-from rowsep.packing.io import demo_momentum
+from rowsep.packing import solve
 from rowsep.packing.solve import MEASURES, SOLVERS
-from rowsep.packing.solvers.geometry import Onion, Shell
-from rowsep.packing.solvers.guttman import Guttman
-from rowsep.packing.solvers.projected_gradient import ProjectedGradient
-from rowsep.packing.solvers.smoothed import Smoothed
-from tests.packing.clouds import DTYPES, clusters, gaussian, heavy, orthoplex, rotation
+from tests.packing.clouds import DTYPES, gaussian, heavy, momenta, rotation
 
 EXACT = 1e-12
 """Relative error of figures that are sums of some thousand float64 terms."""
@@ -79,28 +74,6 @@ def check(solution, A, floor, measure, diameter=1.0, mask=None):
     extra = solution.passes - len(solution.history)
     assert 2 <= extra and (extra <= 14 or A.dtype.itemsize == 2)
     assert [p.passes for p in solution.history] == list(range(1, len(solution.history) + 1))
-
-
-def momenta(generator):
-    """Momenta with the traits of real ones, by name."""
-    unit = gaussian(1, 16, generator)
-    yield "normal", gaussian(90, 16, generator)
-    yield "four decades", heavy(90, 16, generator)
-    yield "nine decades", heavy(90, 16, generator, decades=9.0)
-    yield "clusters", clusters(60, 16, generator, spread=1e-3)
-    yield "equal rows", torch.cat([unit.expand(50, 16), gaussian(40, 16, generator)])
-    yield "zero rows", torch.cat([torch.zeros(50, 16), gaussian(40, 16, generator)])
-    yield "one row", torch.cat([unit, torch.zeros(60, 16)])
-    yield "heavy row", torch.cat([1e6 * unit, 1e-3 * gaussian(60, 16, generator)])
-    yield "rank 1", gaussian(60, 1, generator) @ unit
-    yield "rank 3", gaussian(60, 3, generator) @ gaussian(3, 32, generator)
-    yield "orthoplex", orthoplex(8)
-    yield "huge", 1e30 * gaussian(60, 16, generator)
-    yield "denormal", 1e-42 * gaussian(60, 16, generator)
-    yield "offset", gaussian(60, 16, generator) + 1e4
-    yield "line", gaussian(30, 1, generator)
-    yield "plane", gaussian(40, 2, generator)
-    yield "crowd", gaussian(300, 3, generator)
 
 
 NAMES = [name for name, _ in momenta(torch.Generator())]
@@ -402,127 +375,9 @@ def test_a_state_of_another_dtype_or_layout(how, generator):
         assert torch.equal(solve(A, passes=3, state=other, **how).update, expected)
 
 
-def head():
-    """A thousand rows of the momentum that ships with the package, all of them distinct."""
-    return demo_momentum()[::4].float()
-
-
-@pytest.mark.parametrize("solver", ["smoothed", "projected_gradient"])
-def test_a_real_momentum_is_separated_in_eight_passes(solver):
-    A = head()
-    row = baselines.quality(A, baselines.row_norm(A))
-    polar = baselines.quality(A, baselines.polar_then_row(A))
-    solution = solve(A, solver=solver, alignment=0.6, passes=8)
-    assert solution.alignment >= 0.6 > polar.alignment
-    assert solution.rho >= 10 * max(row.rho, polar.rho)
-    # half of what no cloud of this size can exceed; row normalisation has a fortieth
-    assert solution.rho >= solution.bound / 2
-    assert row.rho <= solution.bound / 40
-
-
-def test_guttman_evens_a_real_momentum_out():
-    A = head()
-    row = baselines.quality(A, baselines.row_norm(A))
-    assert solve(A, solver="guttman", alignment=0.6, passes=8).rho >= 3 * row.rho
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_a_real_momentum_is_separated_at_a_high_cosine(solver):
-    A = head()
-    momentum = baselines.quality(A, A)
-    solution = solve(A, solver=solver, measure="cosine", alignment=0.7, passes=8)
-    assert solution.cosine >= 0.7
-    assert solution.rho >= 100 * momentum.rho
-
-
 @pytest.mark.parametrize("shape", [(3, 2), (4, 3), (5, 8), (9, 8)])
 @pytest.mark.parametrize("floor", [-1.0, 0.0])
 def test_few_rows_become_a_simplex(how, floor, shape):
     """1 is reached by a regular simplex alone."""
     A = gaussian(*shape, torch.Generator().manual_seed(0))
     assert solve(A, alignment=floor, passes=100, **how).rho >= 0.97
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_more_passes_do_not_hurt(solver):
-    """A schedule follows the number of passes, so longer runs are other runs: 5 % is allowed."""
-    A = head()[:512]
-    rhos = [solve(A, solver=solver, passes=n).rho for n in (2, 4, 8, 16, 32)]
-    assert all(after >= 0.95 * before for before, after in zip(rhos, rhos[1:], strict=False))
-    assert rhos[-1] > 1.2 * rhos[0]
-
-
-def test_the_guttman_transform_lowers_the_stress(generator):
-    x = gaussian(40, 6, generator, torch.float64)
-    x = x - x.mean(dim=0)
-    method, geometry = Guttman(), None
-    pairs = torch.ones(40, 40, dtype=torch.bool).triu(1)
-    stresses = []
-    for _ in range(20):
-        stresses.append(float(((torch.cdist(x, x)[pairs] - 1) ** 2).sum()))
-        assert stresses[-1] <= stresses[max(0, len(stresses) - 2)] * (1 + 1e-12)
-        found = method.visit(x, 1.0, math.inf, 0.0)
-        moved = x + method.step_(geometry, x, found.force, x.new_ones(40))
-        naive = torch.stack([_unit_vectors(x, i).sum(dim=0) / 40 for i in range(40)])
-        torch.testing.assert_close(moved, naive, rtol=0, atol=1e-12)
-        x = moved
-    assert stresses[-1] < 0.9 * stresses[1]
-
-
-def _unit_vectors(x, i):
-    away = x[i] - torch.cat([x[:i], x[i + 1 :]])
-    return away / away.norm(dim=1, keepdim=True)
-
-
-@pytest.mark.parametrize("far", [math.inf, 1.4])
-def test_the_hinge_force_is_minus_the_gradient(far, generator):
-    x = gaussian(30, 4, generator, torch.float64) / 2
-    near = 0.9
-    y = x.clone().requires_grad_()
-    i, j = torch.triu_indices(30, 30, 1)
-    d = (y[i] - y[j]).norm(dim=1)
-    energy = ((near - d).clamp_min(0) ** 2 + (d - far).clamp_min(0) ** 2).sum() / 2
-    energy.backward()
-    found = ProjectedGradient().visit(x, near, far, 0.0)
-    torch.testing.assert_close(found.force, -y.grad, rtol=0, atol=1e-12)
-    assert found.pairs == int(((d <= near) | (d >= far)).sum())
-
-
-@pytest.mark.parametrize("far", [math.inf, 1.6])
-@pytest.mark.parametrize("part, beta", [(0.0, 2.0), (1.0, 20.0)])
-def test_the_smoothed_force_is_the_softmax_over_wrong_pairs(far, part, beta, generator):
-    x = gaussian(30, 4, generator, torch.float64) / 2
-    near, most = 0.9, math.exp(60)
-    force = torch.zeros_like(x)
-    for i in range(30):
-        for j in range(30):
-            q = float((x[i] - x[j]) @ (x[i] - x[j]))
-            if i == j:
-                continue
-            w = min((near**2 / q) ** beta / q, most) if q <= near**2 else 0.0
-            w -= min((q / far**2) ** beta / q, most) if q >= far**2 else 0.0
-            force[i] += w * (x[i] - x[j])
-    found = Smoothed().visit(x, near, far, part)
-    torch.testing.assert_close(found.force, force, rtol=1e-9, atol=1e-9 * float(force.abs().max()))
-
-
-NEAR_TIES = ["rank 1", "heavy row", "nine decades"]
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("name", NEAR_TIES)
-def test_rows_that_nearly_coincide_are_separated(solver, name):
-    """Row directions equal up to rounding, or light rows all at one place, in float32."""
-    A = dict(momenta(torch.Generator().manual_seed(1)))[name]
-    assert solve(A, solver=solver, passes=12).rho >= 0.02
-
-
-@pytest.mark.parametrize("geometry", [Shell, lambda A: Onion(A, 0.6)])
-def test_tangent_steps_keep_norms_to_first_order(geometry, generator):
-    A = gaussian(40, 5, generator, torch.float64)
-    where = geometry(A)
-    rows = where.start()
-    step = where.tangent_(rows, gaussian(40, 5, generator, torch.float64))
-    assert float((step * rows).sum(dim=1).abs().max()) < 1e-12
-    small = (rows + 1e-6 * step).norm(dim=1) - rows.norm(dim=1)
-    assert float(small.abs().max()) < 1e-9
