@@ -161,6 +161,8 @@ def screen(rows: Rows, level: str) -> Screen:
 
 def integer_product(a: Tensor, b: Tensor) -> Tensor:
     """`a b^T` of int8 matrices, int32, on a CPU; torch has no public name for it."""
+    if a.shape[1] == 1:  # torch 2.13 gets these wrong: strides of one column fit either layout
+        return a.int() * b.int().T
     return torch._int_mm(a, b.T)  # pyright: ignore[reportPrivateImportUsage]
 
 

@@ -13,6 +13,7 @@ from rowsep.packing.pairs.blocked.screen import (
     FORMATS,
     OPERANDS,
     FineTiles,
+    integer_product,
     integer_scale,
     operand_rounding,
     screen,
@@ -64,6 +65,16 @@ def test_blocked_equals_naive(V, d, dtype, generator):
 def test_every_format_leads_to_the_exact_extremes(make, levels, generator):
     S = make(1300, 24, generator)
     assert_same(search(S, levels=levels), extremes(S, impl="naive"), S)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 17])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 512), (512, 1), (3, 5), (512, 512)])
+def test_integer_products_are_exact(n, m, d, generator):
+    a, b = (
+        torch.randint(-127, 128, (rows, d), generator=generator, dtype=torch.int8)
+        for rows in (n, m)
+    )
+    assert torch.equal(integer_product(a, b), a.int() @ b.int().T)
 
 
 @pytest.mark.parametrize("level", FORMATS)
