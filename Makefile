@@ -23,6 +23,7 @@ docs: .venv/installed
 	@echo "make docs: building site/, warnings are errors; open site/index.html"
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs site
+	$(BIN)/python -m pytest -m site tests/docs
 
 bench: .venv/installed
 	@echo "make bench: timing all-pairs passes against the bare product and peers (minutes)"
