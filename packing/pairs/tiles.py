@@ -7,10 +7,15 @@ import numpy
 import torch
 from torch import Tensor
 
+BLOCK = 512
+"""Side of a tile on a CPU: one that stays in its second-level cache."""
+WIDE_BLOCK = 4096
+"""The same on other devices: one that fills a GPU."""
+
 
 def block_size(device: torch.device) -> int:
-    """Side of a tile: one that stays in a CPU's second-level cache, or fills a GPU."""
-    return 512 if device.type == "cpu" else 4096
+    """Side of a tile there."""
+    return BLOCK if device.type == "cpu" else WIDE_BLOCK
 
 
 def triangle(n: int, block: int) -> Iterator[tuple[slice, slice]]:
