@@ -213,7 +213,8 @@ class SimulatedCuda(TorchFunctionMode):
         if masks and not filling:
             self._note("waits", f"{name} by a mask", masks)
         empty = bool(made) and not any(t.numel() for t in made)
-        idle = empty and name not in WAITS or name == "copy_" and _onto_itself(*args[:2])
+        idle = empty and name not in WAITS and not masks
+        idle = idle or name == "copy_" and _onto_itself(*args[:2])
         if not (func.is_view or name in FREE or idle):
             numbers = len(host) if name == "where" else 0  # each fills a tensor first
             self._note("kernels", name, 1 + numbers + (0 if filling else masks))
