@@ -56,8 +56,8 @@ def accumulate(rows: Rows, weight: Weight, near: float, far: float) -> Forces:
 
 def active(tile: Tile, near: float, far: float) -> Tensor:
     """Marks of the pairs `i < j` of a tile with `q <= near` or `q >= far`, its shape or empty."""
-    low = float(tile.nearest[0].min()) <= near
-    high = float(tile.farthest[0].max()) >= far
+    least, greatest = torch.stack([tile.nearest[0].min(), tile.farthest[0].max()]).tolist()
+    low, high = least <= near, greatest >= far
     if not low and not high:
         return torch.zeros(0, dtype=torch.bool, device=tile.q.device)
     marks = outside(tile.q, near if low else -math.inf, far if high else math.inf)
