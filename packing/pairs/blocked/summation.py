@@ -136,8 +136,10 @@ class Total:
         self.pushes[tile.block] -= x * W.sum(1, keepdim=True) - W @ y
         if not tile.diagonal:
             self.pushes[tile.columns] -= y * W.sum(0)[:, None] - W.T @ x
-        zero = int((tile.exact == 0).sum()) if near >= 0 or far <= 0 else 0
-        return (int(live.sum()) + zero) // (2 if tile.diagonal else 1)
+        size = live.sum()
+        if near >= 0 or far <= 0:
+            size += (tile.exact == 0).sum()
+        return int(size) // (2 if tile.diagonal else 1)
 
 
 def among(found: Tensor, close: Tensor | None) -> Tensor:
