@@ -61,6 +61,11 @@ def locate(flat: Tensor, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
     return flat // width + rows.start, flat % width + columns.start
 
 
+def above_diagonal(flat: Tensor, width: int) -> Tensor:
+    """Those flat indices of a square tile on the diagonal that lie strictly above it."""
+    return flat[flat // width < flat % width]
+
+
 def order_of(columns: Tensor) -> Tensor:
     """The stable order that sorts a tile's column numbers, int64.
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..rows import Rows
-from ..tiles import block_size, locate, triangle
+from ..tiles import above_diagonal, block_size, locate, triangle
 
 SMALL = {torch.float32: 2.0**-10, torch.float64: 2.0**-20}
 """Below this fraction of `||x_i||^2 + ||x_j||^2` an entry is computed again."""
@@ -98,11 +98,10 @@ def _lost(q: Tensor, nearest: Tensor, n: Tensor, m: Tensor, diagonal: bool) -> T
     some = (nearest < small * (n + m.max())).nonzero()[:, 0]
     if not len(some):
         return None
-    marks = q[some] - small * m < small * n[some, None]
-    if diagonal:
-        marks &= torch.arange(q.shape[1], device=q.device) > some[:, None]
-    entries = marks.nonzero()
+    entries = (q[some] - small * m < small * n[some, None]).nonzero()
     flat = some[entries[:, 0]] * q.shape[1] + entries[:, 1]
+    if diagonal:
+        flat = above_diagonal(flat, q.shape[1])
     return flat if len(flat) else None
 
 
