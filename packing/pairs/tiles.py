@@ -66,6 +66,16 @@ def above_diagonal(flat: Tensor, width: int) -> Tensor:
     return flat[flat // width < flat % width]
 
 
+def positions_above(marks: Tensor) -> Tensor:
+    """`positions` strictly above the diagonal of a square tile.
+
+    A CPU drops the others from the few that it found; a device would be waited for once more.
+    """
+    if marks.device.type == "cpu":
+        return above_diagonal(positions(marks), marks.shape[1])
+    return positions(marks.triu(1))
+
+
 def order_of(columns: Tensor) -> Tensor:
     """The stable order that sorts a tile's column numbers, int64.
 

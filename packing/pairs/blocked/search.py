@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..results import Extremes
 from ..rows import Rows, prepare, unscale
-from ..tiles import block_size, locate, outside, positions, triangle
+from ..tiles import block_size, locate, outside, positions, positions_above, triangle
 from .incumbent import Incumbent
 from .screen import FineTiles, Screen, integer_product, screen
 
@@ -194,4 +194,4 @@ def _candidates(tile: Tensor, side: Incumbent, doubt: float, diagonal: bool) -> 
     limit = side.threshold + doubt
     ends = (limit, math.inf) if side.sign > 0 else (-math.inf, -limit)
     marks = outside(tile, *ends)
-    return positions(marks.triu_(1) if diagonal else marks)
+    return positions_above(marks) if diagonal else positions(marks)
