@@ -53,12 +53,10 @@ def magnitude(S: Tensor, mask: Tensor | None = None) -> int:
         S: shape (V, d), floating dtype, finite.
         mask: bool, shape (V,), True for the rows that take part.
     """
-    largest = 0.0
-    for block in _blocks(S, mask):
-        if block.numel():
-            low, high = torch.aminmax(block)
-            largest = max(largest, -low.item(), high.item())
-    return math.frexp(largest)[1]
+    blocks = (block for block in _blocks(S, mask) if block.numel())
+    # read once at the end: a device would be waited for at every block
+    ends = [end for block in blocks for end in torch.aminmax(block)]
+    return math.frexp(max(map(abs, torch.stack(ends).tolist())))[1] if ends else 0
 
 
 class CentredRows:
@@ -109,12 +107,11 @@ class CentredRows:
         That is, whether no row is farther from the mean than 64 roundings of `dtype` (of float32
         if that is shorter) relative to the largest row before centring.
         """
-        norms = (float(block.norm(dim=1).max()) for block in self if len(block))
+        norms = [block.norm(dim=1).max() for block in self if len(block)]
+        *norms, mean = torch.stack([*norms, (self.mean + self.first).norm()]).tolist()
         largest = max(norms, default=0.0)
-        before = largest + float((self.mean + self.first).norm())
-        return (
-            largest <= NOISE * torch.finfo(torch.promote_types(dtype, torch.float32)).eps * before
-        )
+        eps = torch.finfo(torch.promote_types(dtype, torch.float32)).eps
+        return largest <= NOISE * eps * (largest + mean)
 
     def _scaled(self, rows: Tensor) -> Tensor:
         return times_power_of_two(rows.double(), -self.exponent)

@@ -7,10 +7,15 @@ import numpy
 import torch
 from torch import Tensor
 
+BLOCK = 512
+"""Side of a tile on a CPU: one that stays in its second-level cache."""
+WIDE_BLOCK = 4096
+"""The same on other devices: one that fills a GPU."""
+
 
 def block_size(device: torch.device) -> int:
-    """Side of a tile: one that stays in a CPU's second-level cache, or fills a GPU."""
-    return 512 if device.type == "cpu" else 4096
+    """Side of a tile there."""
+    return BLOCK if device.type == "cpu" else WIDE_BLOCK
 
 
 def triangle(n: int, block: int) -> Iterator[tuple[slice, slice]]:
@@ -59,6 +64,16 @@ def locate(flat: Tensor, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
 def above_diagonal(flat: Tensor, width: int) -> Tensor:
     """Those flat indices of a square tile on the diagonal that lie strictly above it."""
     return flat[flat // width < flat % width]
+
+
+def positions_above(marks: Tensor) -> Tensor:
+    """`positions` strictly above the diagonal of a square tile.
+
+    A CPU drops the others from the few that it found; a device would be waited for once more.
+    """
+    if marks.device.type == "cpu":
+        return above_diagonal(positions(marks), marks.shape[1])
+    return positions(marks.triu(1))
 
 
 def order_of(columns: Tensor) -> Tensor:

@@ -49,20 +49,22 @@ class Incumbent:
     def examine(self, i: Tensor, j: Tensor, keys: Tensor) -> None:
         """Decide pairs by direct differences, best first, in batches that grow."""
         size = 64
-        while len(i):
+        while True:
             keep = (keys <= self.threshold).nonzero()[:, 0]
-            i, j, keys = i[keep], j[keep], keys[keep]
-            if not len(i):
+            if not len(keep):
                 return
+            i, j, keys = i[keep], j[keep], keys[keep]
             first = keys.topk(min(size, len(keys)), largest=False).indices
             exact = self.sign * self.rows.distances(i[first], j[first])
-            best = int(exact.argmin())
-            if float(exact[best]) < self.key:
-                self.key = float(exact[best])
-                self.pair = (int(i[first[best]]), int(j[first[best]]))
-            rest = torch.ones(len(i), dtype=torch.bool, device=i.device)
-            rest[first] = False
-            i, j, keys = i[rest], j[rest], keys[rest]
+            best = exact.argmin(keepdim=True)
+            pair = first[best]
+            # all as float64, where row numbers are exact, so that a device is waited for once
+            key, head, tail = torch.cat([exact[best], i[pair], j[pair]]).tolist()
+            if key < self.key:
+                self.key, self.pair = key, (int(head), int(tail))
+            if len(first) == len(keys):
+                return
+            keys.index_fill_(0, first, math.inf)
             size *= 4
 
     def examine_some(self, i: Tensor, j: Tensor, keys: Tensor) -> None:

@@ -147,7 +147,7 @@ def screen(rows: Rows, level: str) -> Screen:
             rounded[part] = exact
             exact.sub_(rounded[part])
         residuals[part] = exact.square_().sum(1).sqrt_()
-    share = float((residuals.square().sum() / rows.squares.sum().clamp(min=FLOOR)).sqrt())
+    share = (residuals.square().sum() / rows.squares.sum().clamp(min=FLOOR)).sqrt()
     slack = bound(rows.squares, residuals, share, rows.dim, dtype, wide)
     if dtype == torch.int8:
         return IntegerScreen(rounded, scale, *_lowered(rows.squares, slack, 0.0, wide))
@@ -182,8 +182,9 @@ def _as_kept(rows: Rows) -> Screen:
     """The rows themselves: their slack weighs their norms, so that nothing is copied."""
     dtype = rows.augmented.dtype
     u = ROUNDOFF[dtype]
-    one = torch.ones(1, dtype=torch.float64, device=rows.squares.device)
-    share = float(bound(one, u * one, u, rows.dim, dtype, dtype)) / u
+    one = torch.ones(1, dtype=torch.float64)
+    device = rows.squares.device
+    share = float(bound(one, u * one, u, rows.dim, dtype, dtype, device)) / u
     share = (math.ceil(share) + 1) * u  # 1 - share is exact in the dtype
     floor = _floor(dtype)
     shift = ((1 - share) * rows.squares - 2 * floor).to(dtype)
@@ -243,33 +244,37 @@ def _lowered(
 def bound(
     squares: Tensor,
     residuals: Tensor,
-    share: float,
+    share: Tensor | float,
     dim: int,
     dtype: torch.dtype,
     wide: torch.dtype,
+    device: torch.device | None = None,
 ) -> Tensor:
     """The slack `e` of every row, shape (n,), float64 (see the module's formula).
 
     Args:
         squares: `||x||^2`, shape (n,), float64.
         residuals: `r`, shape (n,), float64.
-        share: `t`, the same for all rows; tightest near the usual `r / ||x||`.
+        share: `t`, the same for all rows, 0-dim; tightest near the usual `r / ||x||`.
         dim: Dimension d.
         dtype: Format of the operands.
         wide: Format of the accumulation and of the tile.
+        device: Where products are taken; that of the rows by default.
     """
+    device = device or squares.device
     u = ROUNDOFF[wide]
     length = dim + 8
     growth = length * u / (1 - length * u)
     operand = 0.0
     if dtype == torch.float32:
-        operand = operand_rounding(squares.device)
+        operand = operand_rounding(device)
         residuals = residuals + operand * squares.sqrt()
         growth += 2 * operand
-    elif dtype != wide and squares.is_cuda:
+    elif dtype != wide and device.type == "cuda":
         growth *= 2  # tensor cores may truncate when they add
     norms = (squares.sqrt() + residuals).square()
-    t = max(share, operand, ROUNDOFF[torch.float64])
+    least = max(operand, ROUNDOFF[torch.float64])
+    t = share.clamp_min(least) if isinstance(share, Tensor) else max(share, least)
     relative = t + 2 * growth + 4 * u + 2 * length * ROUNDOFF[torch.float64]
     return relative * norms + residuals.square() / t + _floor(wide)
 

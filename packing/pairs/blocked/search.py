@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..results import Extremes
 from ..rows import Rows, prepare, unscale
-from ..tiles import above_diagonal, block_size, locate, outside, positions, triangle
+from ..tiles import block_size, locate, outside, positions, positions_above, triangle
 from .incumbent import Incumbent
 from .screen import FineTiles, Screen, integer_product, screen
 
@@ -193,5 +193,5 @@ def _candidates(tile: Tensor, side: Incumbent, doubt: float, diagonal: bool) -> 
     """Flat indices of the entries that, `doubt` granted, hold a key within the threshold."""
     limit = side.threshold + doubt
     ends = (limit, math.inf) if side.sign > 0 else (-math.inf, -limit)
-    flat = positions(outside(tile, *ends))
-    return above_diagonal(flat, tile.shape[1]) if diagonal else flat
+    marks = outside(tile, *ends)
+    return positions_above(marks) if diagonal else positions(marks)

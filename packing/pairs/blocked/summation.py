@@ -56,8 +56,8 @@ def accumulate(rows: Rows, weight: Weight, near: float, far: float) -> Forces:
 
 def active(tile: Tile, near: float, far: float) -> Tensor:
     """Marks of the pairs `i < j` of a tile with `q <= near` or `q >= far`, its shape or empty."""
-    low = float(tile.nearest[0].min()) <= near
-    high = float(tile.farthest[0].max()) >= far
+    least, greatest = torch.stack([tile.nearest[0].min(), tile.farthest[0].max()]).tolist()
+    low, high = least <= near, greatest >= far
     if not low and not high:
         return torch.zeros(0, dtype=torch.bool, device=tile.q.device)
     marks = outside(tile.q, near if low else -math.inf, far if high else math.inf)
@@ -136,8 +136,10 @@ class Total:
         self.pushes[tile.block] -= x * W.sum(1, keepdim=True) - W @ y
         if not tile.diagonal:
             self.pushes[tile.columns] -= y * W.sum(0)[:, None] - W.T @ x
-        zero = int((tile.exact == 0).sum()) if near >= 0 or far <= 0 else 0
-        return (int(live.sum()) + zero) // (2 if tile.diagonal else 1)
+        size = live.sum()
+        if near >= 0 or far <= 0:
+            size += (tile.exact == 0).sum()
+        return int(size) // (2 if tile.diagonal else 1)
 
 
 def among(found: Tensor, close: Tensor | None) -> Tensor:
