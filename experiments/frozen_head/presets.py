@@ -96,7 +96,7 @@ OTHERS = (
 SLOW = ("separation_70", "steepest")
 COMPARED = ("adamw_99", "averaged_gram", "rowwise_adam")
 
-SHORT = Training(windows=512, held_out=32, steps=220)
+SHORT = Training(windows=384, held_out=32, steps=180, evaluate_every=45)
 SMALL = Training()
 FULL = Training(vocab=49152, evaluate_every=150)
 
@@ -125,4 +125,4 @@ PRESETS: dict[str, Preset] = {
     "shift": preset(replace(SMALL, start="pretrained", text="shakespeare"), LEADERS, OTHERS),
     "full": preset(FULL, COMPARED, LEADERS, OTHERS, seeds=(1, 2, 3)),
 }
-"""`short` is half of `look`: of its text and of its steps; `look` is the sweep of `small`."""
+"""`short` has under half of the text and the steps of `look`; `look` is the sweep of `small`."""

@@ -74,7 +74,8 @@ def test_the_head_is_the_file_s_up_to_its_rounding(model):
     assert head.shape == stored.shape and head.dtype == torch.float32
     blocks = stored.view(-1, 32)
     step = blocks.abs().amax(dim=1, keepdim=True) / 127
-    assert bool(((head.view(-1, 32) - blocks).abs() <= 0.51 * step).all())
+    most = 0.5 + 127 * 2**-11  # the step itself is kept in float16
+    assert bool(((head.view(-1, 32) - blocks).abs() <= most * step).all())
     assert not any(p.requires_grad for p in model.parameters())
 
 
