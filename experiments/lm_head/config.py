@@ -90,7 +90,8 @@ class Run:
     """One training run; equal runs give equal results.
 
     Args:
-        training: what all optimisers share.
+        training: what all optimisers share, a frozen dataclass with `text`, `vocab` and `d`:
+            `Training`, or that of another experiment.
         name: of the method, as in the table.
         optimizer: see `Method`.
         options: see `Method`.
@@ -99,7 +100,7 @@ class Run:
         seed: of the initial weights and of the order of the batches.
     """
 
-    training: Training
+    training: Any
     name: str
     optimizer: str
     options: Mapping[str, Any]
@@ -108,7 +109,7 @@ class Run:
     seed: int
 
     @classmethod
-    def of(cls, training: Training, name: str, method: Method, lr: float, seed: int) -> "Run":
+    def of(cls, training: Any, name: str, method: Method, lr: float, seed: int) -> "Run":
         """Return the run of a method."""
         return cls(
             training=training,

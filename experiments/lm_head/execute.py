@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from experiments.lm_head.config import Run, Training
-from experiments.lm_head.corpus import Corpus, load_corpus
+from experiments.lm_head.config import Run
+from experiments.lm_head.corpus import load_corpus
 from experiments.lm_head.plan import cells, pending
 from experiments.lm_head.presets import Preset
 from experiments.lm_head.record import Record
@@ -36,6 +36,8 @@ def execute(
     preset: Preset,
     results: Results,
     *,
+    load: Callable[[Any, Path], Any] = load_corpus,
+    work: Callable[..., dict[str, Any] | None] = train,
     cache: Path,
     processes: int,
     command: str,
@@ -53,6 +55,9 @@ def execute(
     Args:
         preset: what to run.
         results: where finished runs are; written by this process alone.
+        load: called with a training and the cache; returns its data, which has a `digest`, and
+            leaves in the cache what is slow to make.
+        work: called as `train.train` is, with a run and its data.
         cache: folder for text and tokens.
         processes: runs at a time.
         command: stored with every run.
@@ -70,7 +75,7 @@ def execute(
         Exception: of a run; what is finished is written.
     """
     for training in dict.fromkeys(cell.training for cell in cells(preset, only)):
-        load_corpus(training, cache)  # once, before the processes ask for it
+        load(training, cache)  # once, before the processes ask for it
     deadline = None if time_limit is None else time.time() + time_limit
     losses = results.losses()
     context = multiprocessing.get_context("spawn")
@@ -86,7 +91,9 @@ def execute(
                     ready = [run for run in pending(preset, losses, only) if run.key not in busy]
                     for run in ready[: processes - len(running)]:
                         checkpoint = results.checkpoint(run)
-                        running[pool.submit(_work, run, cache, checkpoint, deadline)] = run
+                        running[
+                            pool.submit(_work, load, work, run, cache, checkpoint, deadline)
+                        ] = run
                         on_start(run)
                 if not running:
                     return not pending(preset, losses, only)
@@ -125,10 +132,15 @@ def _leave_with_parent() -> None:
 
 
 def _work(
-    run: Run, cache: Path, checkpoint: Path, deadline: float | None
+    load: Callable[[Any, Path], Any],
+    work: Callable[..., dict[str, Any] | None],
+    run: Run,
+    cache: Path,
+    checkpoint: Path,
+    deadline: float | None,
 ) -> tuple[dict[str, Any], str] | None:
-    """Train; the outcome and the digest of the text, or None if there was no time to finish."""
-    corpus = _corpus(run.training, cache)
+    """Train; the outcome and the digest of the data, or None if there was no time to finish."""
+    data = _data(load, run.training, cache)
 
     def stop() -> bool:
         late = deadline is not None and time.time() > deadline
@@ -139,15 +151,15 @@ def _work(
 
     _shared["busy"] = True
     try:
-        outcome = train(run, corpus, checkpoint=checkpoint, on_step=on_step, stop=stop)
+        outcome = work(run, data, checkpoint=checkpoint, on_step=on_step, stop=stop)
     finally:
         _shared["busy"] = False
-    return None if outcome is None else (outcome, corpus.digest)
+    return None if outcome is None else (outcome, data.digest)
 
 
 @lru_cache(maxsize=2)
-def _corpus(training: Training, cache: Path) -> Corpus:
-    return load_corpus(training, cache)
+def _data(load: Callable[[Any, Path], Any], training: Any, cache: Path) -> Any:
+    return load(training, cache)
 
 
 def _drained(ticks: Any) -> list[Tick]:

@@ -7,10 +7,11 @@ one of them, so choosing the best of several does not favour what has more to ch
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
-from experiments.lm_head.config import Method, Run, Training
+from experiments.lm_head.config import Method, Run
 from experiments.lm_head.presets import METHODS, Preset
 
 
@@ -18,13 +19,14 @@ from experiments.lm_head.presets import METHODS, Preset
 class Cell:
     """One method on one training."""
 
-    training: Training
+    training: Any
     name: str
+    table: Mapping[str, Method] = field(default_factory=lambda: METHODS, compare=False, repr=False)
 
     @property
     def method(self) -> Method:
         """Its entry in the table."""
-        return METHODS[self.name]
+        return self.table[self.name]
 
     def run(self, lr: float, seed: int) -> Run:
         """Return one of its runs."""
@@ -42,7 +44,11 @@ def cells(preset: Preset, only: tuple[str, ...] = ()) -> list[Cell]:
     Raises:
         ValueError: `only` names a method that the preset does not have.
     """
-    listed = [Cell(stage.training, name) for stage in preset.stages for name in stage.methods]
+    listed = [
+        Cell(stage.training, name, preset.table)
+        for stage in preset.stages
+        for name in stage.methods
+    ]
     names = {cell.name for cell in listed}
     unknown = sorted(set(only) - names)
     if unknown:
@@ -116,7 +122,7 @@ def pending(preset: Preset, losses: Mapping[str, float], only: tuple[str, ...] =
         for name in stage.methods:
             if only and name not in only:
                 continue
-            cell = Cell(stage.training, name)
+            cell = Cell(stage.training, name, preset.table)
             tried, over = sweep(cell, preset, losses)
             if over:
                 lr = best_lr(cell, preset, losses)

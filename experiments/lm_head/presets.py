@@ -6,7 +6,8 @@ gradients, decay 0.95 without Nesterov's look-ahead, as RowNormM was published; 
 its authors use it. Those in `TUNED` have their own. No head is decayed.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from experiments.lm_head.config import Method, Training
@@ -239,7 +240,7 @@ IDEAS = (
 class Stage:
     """Methods that are tuned and then compared before the next stage begins."""
 
-    training: Training
+    training: Any
     methods: tuple[str, ...]
 
 
@@ -253,6 +254,7 @@ class Preset:
         sweep_seed: of the sweep over learning rates.
         lrs: how many of a method's learning rates are tried first.
         extensions: at most this many more, while the best one lies on the edge.
+        table: the methods by name.
     """
 
     stages: tuple[Stage, ...]
@@ -260,6 +262,7 @@ class Preset:
     sweep_seed: int = 0
     lrs: int = 5
     extensions: int = 4
+    table: Mapping[str, Method] = field(default_factory=lambda: METHODS, compare=False, repr=False)
 
 
 SMALL = Training()

@@ -93,8 +93,12 @@ class Record:
         return json.dumps(head | content, separators=(",", ":"))
 
     @classmethod
-    def read(cls, line: str) -> "Record":
+    def read(cls, line: str, training: type[Any] = Training) -> "Record":
         """Return what a line holds.
+
+        Args:
+            line: as `Record.line` returns it.
+            training: class of the run's `training`.
 
         Raises:
             ValueError: it is no record, or one of a version that is not known here.
@@ -111,8 +115,8 @@ class Record:
             )
         try:
             del content["key"]  # for those who search the file; the settings say it too
-            training = Training(**content.pop("training"))
-            run = Run(training=training, **{name: content.pop(name) for name in SETTINGS})
+            shared = training(**content.pop("training"))
+            run = Run(training=shared, **{name: content.pop(name) for name in SETTINGS})
             content["band_losses"] = tuple(content["band_losses"])
             record = cls(run=run, **content)
             for name in NUMBERS:

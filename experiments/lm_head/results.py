@@ -14,8 +14,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from experiments.lm_head.config import Run
+from experiments.lm_head.config import Run, Training
 from experiments.lm_head.record import Record
 
 SUFFIX = ".jsonl.gz"
@@ -28,9 +29,14 @@ class ResultsError(ValueError):
 class Results:
     """A folder of finished runs and of checkpoints."""
 
-    def __init__(self, folder: Path):
-        """Use a folder, which is made when something is written."""
-        self.folder = folder
+    def __init__(self, folder: Path, training: type[Any] = Training):
+        """Use a folder, which is made when something is written.
+
+        Args:
+            folder: where files are.
+            training: class of the runs' `training`.
+        """
+        self.folder, self.training = folder, training
 
     def checkpoint(self, run: Run) -> Path:
         """Return the file for the state of a run in progress."""
@@ -52,7 +58,7 @@ class Results:
         for path in self.files():
             for number, line in enumerate(_lines(path), 1):
                 try:
-                    record = Record.read(line)
+                    record = Record.read(line, self.training)
                 except ValueError as error:
                     raise ResultsError(f"{path}, line {number}: {error}") from None
                 if record.key in found:

@@ -11,7 +11,8 @@ from experiments.lm_head.comparison import (
     progress,
     summarise,
 )
-from experiments.lm_head.presets import METHODS, Preset
+from experiments.lm_head.config import Method
+from experiments.lm_head.presets import Preset
 from experiments.lm_head.record import Record
 
 States = Mapping[tuple[int, str], str]
@@ -41,8 +42,8 @@ def answer(preset: Preset, records: Sequence[Record]) -> str:
             one = best.to_adamw
             half = one.high - one.mean
             at = f"{-one.mean:.4f} ± {half:.4f} nats a token {at} ({one.pairs} seeds)"
-        named = None if best is None else _named(best.name, vocab, states)
-        against = None if adamw is None else _named(adamw, vocab, states)
+        named = None if best is None else _named(best.name, vocab, states, preset.table)
+        against = None if adamw is None else _named(adamw, vocab, states, preset.table)
         sizes.setdefault((against, named), []).append(at)
     clauses = []
     for (adamw, best), where in sizes.items():
@@ -76,18 +77,18 @@ def statements(preset: Preset, records: Sequence[Record]) -> list[Statement]:
         if adamw is None:
             texts.append("No seed of AdamW is finished, so nothing is compared with it.")
         else:
-            reference = f"the best AdamW ({_named(adamw, vocab, states)})"
-            texts += _verdicts(reference, against_adamw, vocab, states)
+            reference = f"the best AdamW ({_named(adamw, vocab, states, preset.table)})"
+            texts += _verdicts(reference, against_adamw, vocab, states, preset.table)
         if row_norm is None:
             texts.append(
                 "No seed of row normalisation is finished, so nothing is compared with it."
             )
         else:
-            reference = _named(row_norm, vocab, states)
+            reference = _named(row_norm, vocab, states, preset.table)
             reference = reference[0].lower() + reference[1:]
-            texts += _verdicts(reference, against_row_norm, vocab, states)
+            texts += _verdicts(reference, against_row_norm, vocab, states, preset.table)
         unfinished = [
-            f"{METHODS[name].title} ({state})"
+            f"{preset.table[name].title} ({state})"
             for (its_vocab, name), state in states.items()
             if its_vocab == vocab and state != "finished"
         ]
@@ -109,14 +110,18 @@ def _by_vocab(lines: Sequence[Line], states: States) -> dict[int, list[Line]]:
     }
 
 
-def _named(name: str, vocab: int, states: States) -> str:
+def _named(name: str, vocab: int, states: States, table: Mapping[str, Method]) -> str:
     """The title of a method, with its state unless it is finished."""
-    title, state = METHODS[name].title, states[vocab, name]
+    title, state = table[name].title, states[vocab, name]
     return title if state == "finished" else f"{title} ({state})"
 
 
 def _verdicts(
-    reference: str, compared: Sequence[tuple[str, Interval]], vocab: int, states: States
+    reference: str,
+    compared: Sequence[tuple[str, Interval]],
+    vocab: int,
+    states: States,
+    table: Mapping[str, Method],
 ) -> list[str]:
     """One sentence for each verdict of the intervals against one reference."""
     texts = []
@@ -125,7 +130,9 @@ def _verdicts(
         ("worse", "Higher loss than"),
         ("not told apart", "Not told apart from"),
     ):
-        parts = [_named(name, vocab, states) for name, one in compared if one.verdict == verdict]
+        parts = [
+            _named(name, vocab, states, table) for name, one in compared if one.verdict == verdict
+        ]
         if parts:
             texts.append(f"{said} {reference}: {'; '.join(parts)}.")
     return texts

@@ -6,7 +6,7 @@ python -m experiments.lm_head.summary --keys [--preset cpu]
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +23,7 @@ from experiments.lm_head.comparison import (
     progress,
     summarise,
 )
+from experiments.lm_head.config import Method
 from experiments.lm_head.plan import cells
 from experiments.lm_head.presets import METHODS, PRESETS, Preset
 from experiments.lm_head.record import Record
@@ -34,15 +35,15 @@ MINUS_ADAMW = "minus the best AdamW's"
 MINUS_ROW_NORM = "minus row normalisation's"
 
 
-def markdown(lines: Sequence[Line]) -> str:
-    """Return the comparison as a Markdown table, one row a method, with a line end."""
+def markdown(lines: Sequence[Line], table: Mapping[str, Method] = METHODS) -> str:
+    """Return the comparison as a Markdown table, one row a method of `table`, with a line end."""
     head = ("V", "method", "learning rate", "seeds", "loss", "bits per byte")
     head += (f"loss {MINUS_ADAMW}", "verdict", f"loss {MINUS_ROW_NORM}", "verdict")
     head += ("time in the head",)
     rows = []
     for line in lines:
         cells_of_line = (
-            *_front(line),
+            *_front(line, table),
             *_cell(line.to_adamw),
             *_cell(line.to_row_norm),
             share(*line.head_share),
@@ -68,7 +69,7 @@ def markdown_keys(preset: Preset) -> str:
     return markdown_table(("method", "key"), [(METHODS[name].title, name) for name in names])
 
 
-def show(lines: Sequence[Line], console: Console) -> None:
+def show(lines: Sequence[Line], console: Console, methods: Mapping[str, Method] = METHODS) -> None:
     """Print the comparison, a table for each vocabulary, within 80 columns; long names fold."""
     for vocab in dict.fromkeys(line.vocab for line in lines):
         table = Table(title=f"V = {vocab}", padding=(0, 0, 0, 1), box=box.SIMPLE_HEAD)
@@ -78,7 +79,7 @@ def show(lines: Sequence[Line], console: Console) -> None:
             table.add_column(header, no_wrap=True)
         for line in lines:
             if line.vocab == vocab:
-                _, name, lr, seeds, loss, _ = _front(line)
+                _, name, lr, seeds, loss, _ = _front(line, methods)
                 against = ("\n".join(_cell(one)) for one in (line.to_adamw, line.to_row_norm))
                 table.add_row(name, lr.replace(" (", "\n("), seeds, loss, *against)
         console.print(table)
@@ -146,11 +147,11 @@ def preset_with_runs(name: str, results: Path) -> tuple[Preset, list[Record]]:
         raise typer.BadParameter(str(error)) from None
 
 
-def _front(line: Line) -> tuple[str, ...]:
+def _front(line: Line, table: Mapping[str, Method]) -> tuple[str, ...]:
     """What stands in front of the comparisons."""
     lr = "" if line.lr is None else f"{line.lr:g}{' (edge)' if line.edge else ''}"
     loss, bits = number(line.loss, ".4f"), number(line.bits_per_byte, ".4f")
-    return str(line.vocab), METHODS[line.name].title, lr, str(line.seeds), loss, bits
+    return str(line.vocab), table[line.name].title, lr, str(line.seeds), loss, bits
 
 
 def number(value: float, form: str) -> str:

@@ -58,11 +58,39 @@ def train(
             another run.
         BoundViolatedError: a step exceeded its bound on the log-odds.
     """
-    session = Session(run, corpus)
+    return to_the_end(
+        Session(run, corpus),
+        checkpoint=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
+        on_step=on_step,
+        stop=stop,
+    )
+
+
+def to_the_end(
+    session: Any,
+    *,
+    checkpoint: Path | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    on_step: Callable[[int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> dict[str, Any] | None:
+    """Advance a session, from the checkpoint if there is one, to its last step.
+
+    Args:
+        session: `Session`, or that of another experiment with the same methods.
+        checkpoint: as in `train`, like the rest.
+        checkpoint_seconds: likewise.
+        on_step: likewise.
+        stop: likewise.
+
+    Returns:
+        What the session results in, None if stopped.
+    """
     if checkpoint is not None and checkpoint.exists():
         session.load(checkpoint)
     saved = time.monotonic()
-    while session.step < run.training.steps and not session.diverged:
+    while session.step < session.training.steps and not session.diverged:
         session.advance()
         if on_step is not None:
             on_step(session.step)
