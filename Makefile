@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 .PHONY: demo test fuzz docs bench report clean
 
-demo: .venv/installed
+demo: .venv/demo
 	@echo "make demo: separating the rows of the shipped momentum into rowsep-out/"
 	$(BIN)/rowsep solve --force
 
@@ -37,13 +37,19 @@ report: .venv/installed
 
 clean:
 	@echo "make clean: removing .venv, caches, site/, rowsep-out/ and rowsep-report/"
-	rm -rf .venv site docs/generated rowsep-out rowsep-report .cache/benchmarks .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv build site docs/generated rowsep-out rowsep-report .cache/benchmarks .pytest_cache .ruff_cache .hypothesis *.egg-info
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "$(PYTHON) is missing or older than Python 3.11: run make PYTHON=/path/to/python3.11" >&2; \
 	    exit 1; }
 	@echo "setting up .venv (torch is a large download)"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -c constraints.txt -e '.[test]'
+
+.venv/demo: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python -m pip install -c constraints.txt -e '.[cli]'
 	@touch $@
+
+.venv/installed: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python -m pip install -c constraints.txt -e '.[test]'
+	@touch $@ .venv/demo

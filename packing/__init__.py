@@ -39,7 +39,12 @@ _FEW_POINTS = {
 }
 
 
+_ROOMS = ("baselines", "codes", "io", "metric", "point_sets")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _FEW_POINTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     room = importlib.import_module(f"{__name__}.point_sets.{_FEW_POINTS[name]}")

@@ -62,6 +62,7 @@ def measure(
     num_rows = len(S) if mask is None else int(mask.sum())
     alignment = cosine = None
     if momentum is not None:
+        checks.check_cloud(momentum, "momentum")
         checks.check_same_shape(momentum, S, "momentum", "S")
         alignment = cloud.alignment(momentum, S, mask, diameter=found.diameter, metric=metric)
         cosine = cloud.cosine(momentum, S, mask, metric=metric)

@@ -278,7 +278,8 @@ def _solution(chosen: Certified, run: Run, spent: int, problem: _Problem) -> Sol
         if measure == "decrease":
             most = problem.most()
             can = "no update reaches more than" if most < floor else "no update is known to exceed"
-            stop += f" ({can} {most:.6g}); lower the floor or give more passes"
+            stop += f" ({can} {most:.6g}); lower the floor: the alignment "
+            stop += "of packing.steepest_step is what can be had"
         stop += f"; {run.stop}"
     num_rows, dim = chosen.rows.shape
     return Solution(

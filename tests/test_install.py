@@ -33,13 +33,19 @@ def run(*command, cwd, path=()):
     return ended.returncode, ended.stdout, ended.stderr
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """A wheel and an sdist, built from the tracked files alone."""
-    tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
-    for name in [*tracked("packing", "optim", "src"), "pyproject.toml", "README.md", "LICENSE"]:
+def copy(tree):
+    """The tracked files alone, links as links."""
+    loose = ("setup.py", "pyproject.toml", "README.md", "LICENSE")
+    for name in [*tracked("packing", "optim", "src"), *loose]:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tree / name, follow_symlinks=False)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A wheel and an sdist."""
+    tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
+    copy(tree)
     program = f"""
 from setuptools import build_meta
 print(build_meta.build_wheel({str(out)!r}), build_meta.build_sdist({str(out)!r}))
@@ -81,6 +87,21 @@ def test_a_wheel_adds_one_name_and_carries_every_file(built):
     with tarfile.open(sdist) as archive:
         packed = {name.partition("/src/")[2] for name in archive.getnames() if "/src/" in name}
     assert ours <= packed
+
+
+def test_a_tree_that_lost_its_links_builds_the_same_wheel(built, tmp_path):
+    """As a zip archive does, and a checkout where links need a privilege."""
+    copy(tmp_path)
+    for name in ("packing", "optim"):
+        link = tmp_path / "src" / "rowsep" / name
+        target = os.readlink(link)
+        link.unlink()
+        link.write_text(target)
+    program = "from setuptools import build_meta; print(build_meta.build_wheel('dist'))"
+    code, said, err = run(sys.executable, "-c", program, cwd=tmp_path)
+    assert code == 0, err
+    wheels = zipfile.ZipFile(tmp_path / "dist" / said.split()[-1]), zipfile.ZipFile(built[0])
+    assert set(wheels[0].namelist()) == set(wheels[1].namelist())
 
 
 SCRIPT = """
@@ -140,7 +161,7 @@ for name in optim.__all__:
             p.grad = torch.randn(30, 4)
             made([p]).step()
 for statement in (
-    "from rowsep.packing.codes import best_code",
+    "packing.codes.best_code",
     "from rowsep.packing import minimal_diameter",
     "packing.solve(M[:4], solver='exact')",
     "packing.steepest_step(M, solver='cone')",

@@ -1,1 +1,1 @@
-"""What builds the documentation site: formulas, results and the hooks of MkDocs."""
+"""What builds the documentation site: formulas, results and the hooks of Sphinx."""

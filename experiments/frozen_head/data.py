@@ -59,12 +59,10 @@ def load(training: Training, cache: Path) -> Data:
     """
     if training.start not in ("zero", "pretrained"):
         raise ValueError(f"start is {training.start!r}, expected 'zero' or 'pretrained'")
-    found = [
-        states(training.model, training.text, part, count, cache)
-        for part, count in (("train", training.windows), ("validation", training.held_out))
-    ]
+    train = states(training.model, training.text, "train", training.windows, cache)
+    held_out = states(training.model, training.text, "validation", training.held_out, cache)
     own = pretrained_head(training.model, cache) if training.start == "pretrained" else None
-    return restricted(*found, training, own, MODELS[training.model].vocab)
+    return restricted(train, held_out, training, own, MODELS[training.model].vocab)
 
 
 def restricted(

@@ -114,7 +114,7 @@ class Record:
                 "repository, which knows it"
             )
         try:
-            del content["key"]  # for those who search the file; the settings say it too
+            key = content.pop("key")  # for those who search the file; the settings say it too
             shared = training(**content.pop("training"))
             run = Run(training=shared, **{name: content.pop(name) for name in SETTINGS})
             content["band_losses"] = tuple(content["band_losses"])
@@ -122,6 +122,10 @@ class Record:
             for name in NUMBERS:
                 if type(getattr(record, name)) not in (int, float):
                     raise TypeError(f"{name} is {content[name]!r}, expected a number")
+            if type(record.diverged) is not bool or not isinstance(record.history, dict):
+                raise TypeError("diverged must be true or false, and history an object")
+            if key != record.key:
+                raise TypeError(f"key is {key!r}, but its settings are those of {record.key!r}")
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a whole record of version {VERSION}: {error}") from None
         return record

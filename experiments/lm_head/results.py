@@ -109,7 +109,7 @@ class Results:
 def _lines(path: Path) -> list[str]:
     try:
         text = gzip.decompress(path.read_bytes()).decode()
-        if text and not text.endswith("\n"):
+        if not text.endswith("\n"):
             raise EOFError("the last line has no end")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise ResultsError(

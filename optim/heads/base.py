@@ -165,8 +165,8 @@ class HeadOptimizer(Optimizer):
         Raises:
             RuntimeError: a gradient is sparse. Nothing has been changed then.
             ValueError: a gradient is NaN or infinite; nothing has been changed then, of any
-                parameter. Or a momentum overflows: that parameter and its buffer, and those after
-                it, have not been changed then.
+                parameter. Or finite ones are so large that a momentum or a length overflows: that
+                parameter and its buffer, and those after it, have not been changed then.
         """
         loss = None
         if closure is not None:

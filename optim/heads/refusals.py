@@ -31,6 +31,8 @@ def check_storage(optimizer: Optimizer) -> None:
                 continue
             said = f"parameter {name}" if name else f"a parameter of shape {tuple(p.shape)}"
             place = (p.device, p.data_ptr())
+            if not place[1]:  # no memory of its own, as of wrappers and freed shards
+                continue
             other, named = seen.setdefault(place, (p, said))
             if other is not p:  # one Parameter named twice is torch's to warn of
                 raise ValueError(

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from ..extras import MissingExtraError
 from ..io import InputError
 from . import measure, records, report, solve
 from .options import complain
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return app(arguments, prog_name="rowsep", standalone_mode=False, obj=arguments) or 0
     except typer.TyperException as error:
         complain(error.format_message())
-    except InputError as error:
+    except (InputError, MissingExtraError) as error:
         complain(str(error))
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))

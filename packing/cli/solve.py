@@ -20,6 +20,7 @@ from torch import Tensor
 
 from .. import bounds, cloud
 from ..baselines import BASELINES, Quality, quality
+from ..extras import extra
 from ..io import InputError, MatrixInfo, check_writable, matrix_bytes, replacing
 from ..solution import Progress as Pass
 from ..solution import Solution
@@ -114,6 +115,9 @@ def solve(
     _check_outputs(outputs, M.dtype, momentum, force)
     A = cloud.centre(M[:rows].double())
     _check_reachable(A, alignment, measure)
+    if outputs.figure:
+        with extra("cli"):  # refused before the work
+            from . import plot  # noqa: F401
     err = Console(stderr=True, soft_wrap=True)
     if info.note and not quiet:
         err.print(f"note: {info.note}", highlight=False)
@@ -159,7 +163,10 @@ def solve(
                         others.append((floor, one))
         except KeyboardInterrupt:
             pass  # the update is there; the comparisons are what is left out
-    drawn = _drawn(outputs.figure, A, real, baselines, others, measure)
+        try:
+            drawn = _drawn(outputs.figure, A, real, baselines, others, measure)
+        except KeyboardInterrupt:
+            drawn, outputs = None, outputs._replace(figure=None)
 
     outcome = report.summary(
         command=shlex.join(["rowsep", *context.obj]),
@@ -317,14 +324,11 @@ def _write(
         "command": outcome["command"],
         "input_sha256": info.sha256,
     }
-    contents = {
-        outputs.update: matrix_bytes(
-            outputs.update, update, metadata, orientation=info.orientation
-        ),
-        outputs.summary: report.strict_json(outcome).encode() + b"\n",
-    }
-    if outputs.figure and drawn:
-        contents[outputs.figure] = drawn
+    contents = {} if outputs.figure is None or drawn is None else {outputs.figure: drawn}
+    contents[outputs.summary] = report.strict_json(outcome).encode() + b"\n"
+    contents[outputs.update] = matrix_bytes(  # last in, so the first to take its place
+        outputs.update, update, metadata, orientation=info.orientation
+    )
     path = outputs.update
     try:
         with ExitStack() as together:  # all are on disk before the first takes its place

@@ -73,7 +73,7 @@ class Record:
     agreeing: int
     """Starts that ended at the value found."""
     bound: float
-    """No n points of R^dim have a smaller squared ratio (`packing.bounds`, float64)."""
+    """No n points of R^dim have a smaller squared ratio (`rowsep.packing.bounds`, float64)."""
 
 
 def records(dim: int | None = None) -> list[Record]:

@@ -76,12 +76,11 @@ def test_the_time_of_different_processors_is_a_range():
     [
         ("bogus", "results", "'bogus', expected one of smoke, cpu"),
         ("cpu", "none", r"no \*.jsonl.gz in .*none"),
-        ("cpu", "results", "none of the 0 runs"),
+        ("cpu", "results", "none of the 1 runs"),
     ],
 )
 def test_summary_refuses_what_is_not_there(preset, folder, said, tmp_path):
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "none.jsonl.gz").touch()
+    Results(tmp_path / "results").add(records(PLANNED, level)[0])
     with pytest.raises(typer.BadParameter, match=said):
         summary.main(preset, tmp_path / folder)
 

@@ -209,6 +209,11 @@ def test_two_parameters_of_one_memory_are_refused(cls, generator):
     assert len(optimiser.param_groups) == 1
     halves = gaussian(12, 3, generator)
     cls([Parameter(halves[:6]), Parameter(halves[6:])])  # of one buffer, but apart
+    freed = [Parameter(gaussian(6, 3, generator)) for _ in range(2)]
+    optimiser = cls(freed[:1])
+    for p in freed:
+        p.untyped_storage().resize_(0)  # as of shards that are not gathered
+    optimiser.add_param_group({"params": freed[1:]})
 
 
 def test_parameters_step_apart(cls, generator):

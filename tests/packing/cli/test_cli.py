@@ -293,3 +293,14 @@ def test_entry_point_gives_the_signal_back(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["rowsep", "--version"])
     assert entry.main() == 0
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_while_drawing_keeps_the_update(rowsep, momentum, monkeypatch):
+    def interrupted(*_, **__):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("rowsep.packing.cli.plot.figure", interrupted)
+    code, out, err = rowsep("solve", momentum, "--passes", 3)
+    assert code == 130 and "wrote the best update so far" in err
+    assert sorted(os.listdir("rowsep-out")) == ["summary.json", "update.npy"]
+    assert summary_at()["outputs"]["figure"] is None
